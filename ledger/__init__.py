@@ -1,0 +1,1 @@
+"""Billing and SLA settlement for companies that sell LLM inference."""

@@ -1,0 +1,1 @@
+"""The command line: arguments in, a workflow called, its result printed."""

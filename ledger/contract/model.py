@@ -1,0 +1,401 @@
+"""The contract as frozen types: what a contract file means once it has been read. Every other part of ledger takes its terms from here.
+
+Durations are integer microseconds (`_us`), rates, multipliers and shares exact decimals (30% is Decimal("0.3")), amounts
+decimals of the currency. Names follow the file's keys; a unit is added where the file writes it in the value.
+Source: specification, section 3.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from ledger.contract.expression import Expression
+from ledger.contract.scalar import (
+    Accounts,
+    Amount,
+    Clause,
+    Count,
+    Currency,
+    Day,
+    Duration,
+    Factor,
+    Identifier,
+    Instant,
+    LatencySpan,
+    Line,
+    Multiplier,
+    OptionalAmount,
+    OptionalCount,
+    OptionalShare,
+    Percentile,
+    Rate,
+    Sha256,
+    Share,
+    Timezone,
+    TokenComparison,
+    VersionNumber,
+    YesNo,
+)
+
+
+class Terms(BaseModel):
+    """Base of every part of a contract: unknown keys are errors, nothing changes after reading."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, arbitrary_types_allowed=True)
+
+
+class Rounding(StrEnum):
+    """The rule of the one rounding of a line: away from zero at the half, or to the even neighbour."""
+
+    HALF_UP = "half_up"
+    HALF_EVEN = "half_even"
+
+
+class ExemptionKind(StrEnum):
+    """What takes a request out of the objective and prices it by itself."""
+
+    CIRCUIT_BREAKER = "circuit_breaker"
+    ASYNC = "async"
+    COLD_START = "cold_start"
+
+
+class GoverningText(Terms):
+    """The signed document that rules in case of doubt."""
+
+    language: Line
+    document: Line
+    sha256: Sha256
+
+
+class Provider(Terms):
+    """Who sells. `tax_id` owns the series of invoice numbers."""
+
+    name: Line
+    tax_id: Line
+    address: tuple[Line, ...]
+
+
+class Customer(Terms):
+    """Who buys, and under which accounts the gateway knows them."""
+
+    name: Line
+    tax_id: Line
+    address: tuple[Line, ...]
+    accounts: Accounts
+
+
+class Parties(Terms):
+    """The two parties of the agreement."""
+
+    provider: Provider
+    customer: Customer
+
+
+class Effective(Terms):
+    """Local days on which the version applies. `until` is exclusive; None means until another version begins."""
+
+    start: Day = Field(alias="from")
+    until: Day | None = None
+
+
+class Corrections(Terms):
+    """How long after the end of a month it may still be adjusted, and whether an adjustment may cost the customer more."""
+
+    within_us: Duration = Field(alias="within", default=365 * 86_400_000_000)
+    may_charge_more: YesNo = True
+
+
+class Calendar(Terms):
+    """The zone whose days and months are meant, and when a month may be settled."""
+
+    timezone: Timezone
+    billing_period: Literal["month"]
+    grace_us: Duration = Field(alias="grace")
+    corrections: Corrections = Corrections()
+
+
+class Tax(Terms):
+    """A tax on the taxable net. `rate` is a share: 6% is Decimal("0.06")."""
+
+    name: Line
+    rate: Share
+
+
+class Money(Terms):
+    """The currency, how lines are rounded to its minor unit, and the tax if there is one."""
+
+    currency: Currency
+    rounding: Rounding
+    tax: Tax | None = None
+
+
+class Payment(Terms):
+    """When and where to pay."""
+
+    due_us: Duration = Field(alias="due")
+    details: Line
+
+
+class Rates(Terms):
+    """Currency per 1,000,000 tokens of each kind; `input` is for uncached prompt tokens."""
+
+    input: Rate
+    cached_input: Rate
+    output: Rate
+
+
+class Degraded(Terms):
+    """A weaker variant of a model: its multiplier never exceeds this."""
+
+    max_multiplier: Multiplier
+
+
+class Model(Terms):
+    """A model on sale. `served_as` are the names in telemetry (None: the model's key); `degraded` its weaker variants by served name."""
+
+    served_as: tuple[Line, ...] | None = None
+    degraded: Mapping[Line, Degraded] = {}
+    per_million_tokens: Rates
+
+
+class Latency(Terms):
+    """Which span of a request is its latency: a built-in name or one under `define`, by queue or by default."""
+
+    clause: Clause = None
+    default: Identifier
+    by_queue: Mapping[Identifier, Identifier] = {}
+    define: Mapping[Identifier, Expression] = {}
+
+
+class Objective(Terms):
+    """The promise: `percentile` of the latencies in each window stays within the target."""
+
+    clause: Clause = None
+    percentile: Percentile
+    target_us: Duration = Field(alias="target")
+    window: Literal["1m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "month"]
+    scope: Literal["model", "contract"]
+    min_requests: Count
+    small_windows: Literal["evaluate", "skip", "pool_day"]
+    max_requests: OptionalCount = None
+    queues: tuple[Identifier, ...]
+
+
+class Tier(Terms):
+    """A latency band with its multiplier."""
+
+    name: Identifier
+    latency: LatencySpan
+    multiplier: Multiplier
+
+
+class MissingLatency(Terms):
+    """How a success without a measured latency is priced and judged."""
+
+    multiplier: Multiplier
+    objective: Literal["late", "exclude"]
+
+
+class Pricing(Terms):
+    """The latency tiers; together they cover every latency exactly once."""
+
+    clause: Clause = None
+    tiers: tuple[Tier, ...]
+    missing_latency: MissingLatency
+
+
+class Queue(Terms):
+    """A queue class. `multiplier` None leaves the band's alone."""
+
+    multiplier: Multiplier | None = None
+    combine: Literal["multiply", "highest"] = "multiply"
+    max_queue_us: Duration | None = Field(alias="max_queue", default=None)
+    over_limit: Literal["report", "forfeit"] = "report"
+
+
+class Queues(Terms):
+    """The declared queue classes by name."""
+
+    clause: Clause = None
+    by_name: Mapping[Identifier, Queue]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather(cls, value: object) -> object:
+        """In the file the queues stand beside `clause`; no queue may be called `clause`."""
+        if not isinstance(value, dict) or "by_name" in value:
+            return value
+        by_name = {key: terms for key, terms in value.items() if key != "clause"}
+        return {"by_name": by_name} | {key: text for key, text in value.items() if key == "clause"}
+
+
+class CircuitBreaker(Terms):
+    """Requests of the listed queues inside a recorded breaker interval."""
+
+    kind: Literal[ExemptionKind.CIRCUIT_BREAKER]
+    clause: Clause = None
+    queues: tuple[Identifier, ...]
+    multiplier: Multiplier
+
+
+class Async(Terms):
+    """Long inputs answered asynchronously; with evidence `header` only if the response said so."""
+
+    kind: Literal[ExemptionKind.ASYNC]
+    clause: Clause = None
+    input_tokens: TokenComparison
+    evidence: Literal["header"] | None = None
+    multiplier: Multiplier
+
+
+class ColdStart(Terms):
+    """The first `limit` cold starts of a local day, each for requests up to `max_duration` after its first."""
+
+    kind: Literal[ExemptionKind.COLD_START]
+    clause: Clause = None
+    limit: Count
+    per: Literal["day"]
+    max_duration_us: Duration = Field(alias="max_duration")
+    multiplier: Multiplier
+
+
+Exemption = Annotated[CircuitBreaker | Async | ColdStart, Field(discriminator="kind")]
+
+
+class FailureOutcome(Terms):
+    """How requests that failed in one way count in the objective; they are never billed."""
+
+    objective: Literal["late", "exclude"]
+
+
+class CancelledOutcome(Terms):
+    """How requests that the client closed are billed and judged."""
+
+    bill: Literal["produced", "nothing"]
+    objective: Literal["late_if_over_target", "exclude"]
+
+
+class Outcomes(Terms):
+    """What follows from each outcome other than success."""
+
+    server_error: FailureOutcome
+    rate_limited: FailureOutcome
+    client_error: FailureOutcome
+    cancelled: CancelledOutcome
+
+
+class ErrorBudget(Terms):
+    """Breaches that are forgiven each month, if they stay within `up_to` of the target."""
+
+    clause: Clause = None
+    breaches: Count
+    per: Literal["month"]
+    up_to: Share
+    order: Literal["chronological"]
+    alert_at: Share
+
+
+class Refund(Terms):
+    """What a breach that is not forgiven gives back. `cap` is a share of the period's charges, None for no cap."""
+
+    clause: Clause = None
+    of: Literal["late_requests", "window"]
+    tokens: Factor
+    valued_at: Literal["base_rate", "charged_rate"]
+    failed: Literal["none", "input_tokens"] = "none"
+    tax: Literal["reduces_base", "outside_scope"] = "reduces_base"
+    cap: OptionalShare
+
+
+class Accepted(Terms):
+    """A lint warning that was read and is meant."""
+
+    code: Line
+    reason: Line
+
+
+class ExampleEvent(Terms):
+    """An event of an example; what is left out comes from the contract."""
+
+    received_at: Instant | None = None
+    account: Line | None = None
+    model: Line | None = None
+    queue: Identifier | None = None
+    status: int | None = None
+    queue_us: int | None = None
+    prefill_us: int | None = None
+    decode_us: int | None = None
+    inference_us: int | None = None
+    ttft_us: int | None = None
+    e2e_us: int | None = None
+    input_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    output_tokens: int | None = None
+    cold_start: Line | None = None
+    async_header: YesNo | None = None
+    node: Line | None = None
+
+
+class ExampleWindow(Terms):
+    """A window of an example: where it lies and the percentile that was measured in it."""
+
+    at: Instant
+    p99_us: Duration = Field(alias="p99")
+
+
+class ExampleExpectation(Terms):
+    """What an example must give, one entry per event or window; `charge` is exact, before rounding."""
+
+    band: tuple[Line, ...] | None = None
+    multiplier: tuple[Multiplier, ...] | None = None
+    charge: Amount | None = None
+    results: tuple[Literal["met", "forgiven", "refunded"], ...] | None = None
+
+
+class Example(Terms):
+    """A statement about the contract that can be run."""
+
+    it: Line
+    clause: Clause = None
+    events: tuple[ExampleEvent, ...] = ()
+    windows: tuple[ExampleWindow, ...] = ()
+    expect: ExampleExpectation
+
+
+class Contract(Terms):
+    """One version of one contract, complete."""
+
+    schema_name: Literal["ledger/contract/v1"] = Field(alias="schema")
+    id: Identifier
+    version: VersionNumber
+    replaces: VersionNumber | None = None
+    title: Line | None = None
+    governing_text: GoverningText | None = None
+    parties: Parties
+    effective: Effective
+    calendar: Calendar
+    money: Money
+    payment: Payment | None = None
+    minimum_commitment: OptionalAmount
+    require_approvals: tuple[Identifier, ...] = ()
+    models: Mapping[Identifier, Model]
+    latency: Latency
+    objective: Objective
+    pricing: Pricing
+    queues: Queues
+    exemptions: tuple[Exemption, ...]
+    outcomes: Outcomes
+    error_budget: ErrorBudget
+    refund: Refund
+    accept: tuple[Accepted, ...] = ()
+    examples: tuple[Example, ...] = ()
+
+    def served_names(self) -> dict[str, tuple[str, str | None]]:
+        """Each served name with the model it belongs to and, for a degraded variant, the variant (the served name itself)."""
+        names: dict[str, tuple[str, str | None]] = {}
+        for key, model in self.models.items():
+            names.update((served, (key, None)) for served in (model.served_as if model.served_as is not None else (key,)))
+            names.update((served, (key, served)) for served in model.degraded)
+        return names

@@ -1,0 +1,1 @@
+"""A settlement as people read it: tables, invoices, exports. Knows no database."""

@@ -1,0 +1,1 @@
+"""Telemetry files to events: mappings, event rules, quarantine, loading."""

@@ -1,0 +1,53 @@
+"""A cell: requests that every rule treats alike, counted and their tokens summed. All figures of a settlement are sums over cells.
+
+Source: specification, sections 4 and 5; architecture, "The one idea".
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Outcome(StrEnum):
+    """What became of a request, by its HTTP status, in order of precedence (specification, section 4, step 1)."""
+
+    SUCCESS = "success"  # 200-299
+    CANCELLED = "cancelled"  # 499
+    RATE_LIMITED = "rate_limited"  # 429
+    CLIENT_ERROR = "client_error"  # other 400-499
+    SERVER_ERROR = "server_error"  # everything else
+
+    @property
+    def is_failure(self) -> bool:
+        """Neither answered nor given up by the client."""
+        return self not in (Outcome.SUCCESS, Outcome.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """Requests alike, and their sums.
+
+    `stretch` is the index of the span in which one contract version is in force; `window_start` the start of the objective's
+    window. `model` is the served name. `exemption` is the index of the exemption in the contract's list, None for none; `tier` the
+    index of the latency tier that prices the request, None if none does (not billed, exempt, no latency, or cancelled in time).
+    `requests_without_usage` counts cancelled requests without token counts; null tokens are summed as 0.
+    """
+
+    stretch: int
+    window_start: datetime
+    model: str
+    queue: str
+    forfeited: bool
+    outcome: Outcome
+    exemption: int | None
+    tier: int | None
+    has_latency: bool
+    over_target: bool
+    in_objective: bool
+    late: bool
+    over: bool
+    requests: int
+    requests_without_usage: int
+    tokens_input: int  # uncached
+    tokens_cached_input: int
+    tokens_output: int

@@ -1,0 +1,159 @@
+"""The statement of a settled period: what a settlement gives and every document shows. Values only.
+
+Amounts are integer minor units of the currency (`_minor`), instants aware and in UTC. Source: specification, section 9.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+
+from ledger.contract.model import Contract
+
+
+class LineKind(StrEnum):
+    """What a line is, in the order in which lines stand on an invoice."""
+
+    USAGE = "usage"
+    TRUE_UP = "true_up"
+    CREDIT = "credit"
+    CAP = "cap"
+    ADJUSTMENT = "adjustment"
+
+
+class Verdict(StrEnum):
+    """What became of a breach."""
+
+    FORGIVEN = "forgiven"
+    REFUNDED = "refunded"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvoiceLine:
+    """One line: quantity (tokens) x rate (per 1,000,000) x multiplier, rounded once. Credits are negative.
+
+    True-up and cap lines have None in every field but kind, forfeited (False) and the amount.
+    """
+
+    kind: LineKind
+    version: int | None
+    model: str | None
+    variant: str | None
+    queue: str | None
+    forfeited: bool
+    band: str | None
+    token: str | None
+    quantity: int | None
+    rate: Decimal | None
+    multiplier: Decimal | None
+    amount_minor: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breach:
+    """A judged window whose percentile missed the target. `percentile_us` None: the rank falls on a request without a number."""
+
+    start: datetime
+    end: datetime
+    scope: str
+    version: int
+    requests: int
+    late: int
+    over: bool
+    percentile_us: int | None
+    verdict: Verdict
+    pooled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventCounts:
+    """How many requests the period has, by what the rules made of them."""
+
+    total: int
+    billed: int
+    in_objective: int
+    late: int
+    missing_latency: int
+    outcomes: dict[str, int]
+    exempt: dict[str, int]
+    cancelled_without_usage: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowCounts:
+    """How many windows (or pools) were judged, missed the target, or could not be judged."""
+
+    judged: int
+    breached: int
+    insufficient: int
+    overload: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The error budget: breaches allowed and used (forgiven), breaches refunded, and whether an alert is due."""
+
+    allowed: int
+    used: int
+    refunded: int
+    alert: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Sums of rounded lines, tax, and what is to pay; integer minor units. Specification, section 8."""
+
+    charges: int
+    true_up: int
+    credits: int
+    adjustments: int
+    net: int
+    tax: int
+    total: int
+    carried_in: int
+    due: int
+    carried_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unresolved:
+    """Rows of the period that are not settled: they wait for somebody."""
+
+    conflicts: int = 0
+    quarantined: int = 0
+    unassigned: int = 0
+    unjoined: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedAfterwards:
+    """What was changed after the period had ended."""
+
+    voids: int = 0
+    corrections: int = 0
+    repairs: int = 0
+    joins: int = 0
+    intervals: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """One contract's settled period. `contracts` are the versions in force in it, by version; `contract` the one in force last."""
+
+    contract: Contract
+    contracts: dict[int, Contract]
+    contract_hashes: dict[int, str]
+    period: str
+    start: datetime
+    end: datetime
+    state: str
+    minor_digits: int
+    events: EventCounts
+    lines: tuple[InvoiceLine, ...]
+    unresolved: Unresolved
+    changed_afterwards: ChangedAfterwards
+    windows: WindowCounts
+    breaches: tuple[Breach, ...]
+    budget: Budget
+    totals: Totals
+    is_test: bool = False

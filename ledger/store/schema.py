@@ -1,0 +1,207 @@
+"""The tables of ledger, described once. Migrations create them, queries are built from them.
+
+Text that can reach a document is ordered by code point (`COLLATE "C"`). Instants are timestamptz in UTC. Durations are integer
+microseconds, tokens integers. Triggers, exclusion constraints and roles that metadata cannot say are in the migrations.
+Source: specification, sections 2, 3 and 8.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSTZRANGE
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Name = String(collation="C")
+Instant = DateTime(timezone=True)
+
+# One row per load: a file, or an ordered chunk of one. It is committed together with its events and refused rows.
+batch = Table(
+    "batch",
+    metadata,
+    Column("batch_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("source", Text, nullable=False, comment="file name as given, without folders"),
+    Column("content_sha256", String(64), nullable=False, comment="of the whole file"),
+    Column("mapping", Text, nullable=False),
+    Column("mapping_sha256", String(64), nullable=False),
+    Column("chunk", Integer, nullable=False, comment="0, 1, 2 ... within the file"),
+    Column("chunk_rows", Integer, nullable=False),
+    Column("rows_read", BigInteger, nullable=False),
+    Column("rows_new", BigInteger, nullable=False),
+    Column("rows_duplicate", BigInteger, nullable=False),
+    Column("rows_conflict", BigInteger, nullable=False),
+    Column("rows_refused", BigInteger, nullable=False),
+    Column("rows_clamped", BigInteger, nullable=False),
+    Column("loaded_at", Instant, nullable=False),
+    Column("author", Text, nullable=False),
+    CheckConstraint("rows_read = rows_new + rows_duplicate + rows_conflict + rows_refused", name="adds_up"),
+)
+
+# One row per revision of a logical request; never updated, never deleted.
+event = Table(
+    "event",
+    metadata,
+    Column("received_at", Instant, nullable=False),
+    Column("queue_us", BigInteger),
+    Column("prefill_us", BigInteger),
+    Column("decode_us", BigInteger),
+    Column("inference_us", BigInteger),
+    Column("ttft_us", BigInteger),
+    Column("e2e_us", BigInteger),
+    Column("input_tokens", BigInteger),
+    Column("cached_input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger),
+    Column("batch_id", BigInteger, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("revision", SmallInteger, nullable=False),
+    Column("async_header", Boolean, nullable=False),
+    Column("clock_clamped", Boolean, nullable=False),
+    Column("account", Name, nullable=False),
+    Column("request_id", Name, nullable=False),
+    Column("model", Name, nullable=False),
+    Column("queue", Name, nullable=False),
+    Column("cold_start", Name),
+    Column("node", Name),
+    PrimaryKeyConstraint("account", "request_id", "revision"),
+)
+
+# Withdraws one revision of a request; the revision is current no more.
+void = Table(
+    "void",
+    metadata,
+    Column("account", Name, primary_key=True),
+    Column("request_id", Name, primary_key=True),
+    Column("revision", SmallInteger, primary_key=True),
+    Column("kind", Text, CheckConstraint("kind in ('void', 'correct', 'join')", name="kind"), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("voided_at", Instant, nullable=False),
+)
+
+# Rows that were refused, with the fields that the mapping reads. `row_sha256` is over those fields and the reason's kind of
+# refusal (conflict or not), so that loading the same row again adds nothing.
+quarantine = Table(
+    "quarantine",
+    metadata,
+    Column("quarantine_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("batch_id", BigInteger, ForeignKey("batch.batch_id"), nullable=False),
+    Column("line", BigInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("row_sha256", String(64), nullable=False),
+    Column("fields", JSONB, nullable=False),
+    Column("account", Name, comment="if it can be read"),
+    Column("received_at", Instant, comment="if it can be read"),
+    Column("resolution", Text, CheckConstraint("resolution in ('requeued', 'corrected', 'dismissed')", name="resolution")),
+    Column("resolution_reason", Text),
+    Column("resolved_by", Text),
+    Column("resolved_at", Instant),
+    UniqueConstraint("row_sha256"),
+    CheckConstraint("(resolution is null) = (resolved_at is null)", name="resolved"),
+)
+
+# Recorded spans of time: open circuit breakers and model loads, [starts_at, ends_at). node null matches any node.
+interval = Table(
+    "interval",
+    metadata,
+    Column("interval_id", Name, primary_key=True, comment="given in the file, or a hash of the content"),
+    Column("kind", Text, CheckConstraint("kind in ('circuit_breaker', 'model_load')", name="kind"), nullable=False),
+    Column("node", Name),
+    Column("model", Name),
+    Column("starts_at", Instant, nullable=False),
+    Column("ends_at", Instant, nullable=False),
+    Column("added_at", Instant, nullable=False),
+    Column("author", Text, nullable=False),
+    CheckConstraint("starts_at <= ends_at", name="span"),
+)
+
+# One row per contract version: the file's bytes, and their hash. Never updated, never deleted.
+contract_version = Table(
+    "contract_version",
+    metadata,
+    Column("contract_id", Name, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("content_sha256", String(64), nullable=False, unique=True),
+    Column("content", LargeBinary, nullable=False),
+    Column("file", Text, nullable=False),
+    Column("added_at", Instant, nullable=False),
+    Column("author", Text, nullable=False),
+)
+
+# The spans in which versions are in force, after replacement; rewritten when a version is added. No two overlap (exclusion).
+version_in_force = Table(
+    "version_in_force",
+    metadata,
+    Column("contract_id", Name, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("in_force", TSTZRANGE, nullable=False),
+)
+
+# Which contract an account belongs to, and when. An account belongs to one contract at a time (exclusion).
+account_covered = Table(
+    "account_covered",
+    metadata,
+    Column("account", Name, nullable=False),
+    Column("contract_id", Name, nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("in_force", TSTZRANGE, nullable=False),
+)
+
+# What a settlement saw: one snapshot.
+run = Table(
+    "run",
+    metadata,
+    Column("run_id", BigInteger, Identity(always=True), primary_key=True),
+    Column("settled_at", Instant, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("period", String(7), nullable=False),
+    Column("batches", ARRAY(BigInteger), nullable=False),
+    Column("voids", BigInteger, nullable=False),
+    Column("intervals", ARRAY(Text), nullable=False),
+    Column("contracts", JSONB, nullable=False, comment="content hash of each version seen, by contract and version"),
+    Column("timezone_data", Text, nullable=False),
+)
+
+# The draft of a contract's period: replaced by each settle until the period is closed.
+settlement = Table(
+    "settlement",
+    metadata,
+    Column("contract_id", Name, primary_key=True),
+    Column("period", String(7), primary_key=True),
+    Column("run_id", BigInteger, ForeignKey("run.run_id"), nullable=False),
+    Column("state", Text, CheckConstraint("state in ('provisional', 'draft')", name="state"), nullable=False),
+    Column("digest", String(64), nullable=False, comment="of the cells and percentiles it was computed from"),
+    Column("day_starts", ARRAY(Instant), nullable=False),
+    Column("document", Text, nullable=False, comment="the JSON of specification section 9, canonical"),
+)
+
+# What kind of database this is. One row.
+ledger = Table(
+    "ledger",
+    metadata,
+    Column("only", Boolean, CheckConstraint('"only"', name="only"), primary_key=True, server_default="true"),
+    Column("is_test", Boolean, nullable=False, comment="LEDGER_NOW is honoured and documents say TEST"),
+)
