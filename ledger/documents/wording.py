@@ -72,7 +72,8 @@ def promise_words(contract: Contract) -> str:
     """The service level in one sentence."""
     objective = contract.objective
     scope = "each model" if objective.scope == "model" else "all models together"
-    span = "calendar month" if objective.window == "month" else window_words(objective.window)
+    spans = {"month": "In every calendar month", "1d": "On every day"}
+    span = spans.get(objective.window, f"In every {window_words(objective.window)}")
     ways = {queue: latency_words(contract, queue) for queue in objective.queues}
     if len(set(ways.values())) == 1:
         measured = f", measured {_as_measure(next(iter(ways.values())))}"
@@ -80,7 +81,7 @@ def promise_words(contract: Contract) -> str:
         measured = "; measured " + ", ".join(f"{_as_measure(way)} in the {queue} queue" for queue, way in ways.items())
     queues = and_list(list(objective.queues))
     return (
-        f"In every {span}, {percent_text(objective.percentile)} of the requests to {scope} in the {queues} "
+        f"{span}, {percent_text(objective.percentile)} of the requests to {scope} in the {queues} "
         f"queue{'' if len(objective.queues) == 1 else 's'} are answered within {duration_words(objective.target_us)}{measured}."
     )
 
