@@ -6,6 +6,7 @@ Takes a number of rows (default 2,000,000, over six months, random identities, i
 Runs on a server of its own in a temporary folder, which it removes.
 """
 
+import itertools
 import os
 import sys
 import tempfile
@@ -50,7 +51,7 @@ def monthly() -> list[str]:
     days = [f"2026-{month:02}-01" for month in range(1, 8)]
     parts = [
         f"CREATE TABLE event_{i} PARTITION OF event FOR VALUES FROM ('{start}Z') TO ('{end}Z')"
-        for i, (start, end) in enumerate(zip(days, days[1:], strict=False))
+        for i, (start, end) in enumerate(itertools.pairwise(days))
     ]
     return [
         f"CREATE TABLE event ({COLUMNS}) PARTITION BY RANGE (received_at)",
@@ -74,6 +75,8 @@ FORMS = {
 MONTH = """
     SELECT date_bin('1 hour', received_at, '2026-05-01Z'), model, queue, count(*), sum(input_tokens), sum(output_tokens)
     FROM event WHERE received_at >= '2026-05-01Z' AND received_at < '2026-06-01Z' GROUP BY 1, 2, 3"""
+
+LOOKUP = "SELECT * FROM event WHERE account = 'account-3' AND request_id = 'x'"
 
 SIZES = """
     SELECT coalesce(sum(pg_table_size(c.oid)) / 1e6, 0), coalesce(sum(pg_indexes_size(c.oid)) / 1e6, 0)
@@ -105,7 +108,7 @@ def main() -> None:
                     load = seconds(connection, f"COPY event FROM '{file}'")
                     connection.execute("VACUUM (ANALYZE) event")
                     month = min(seconds(connection, MONTH) for _ in range(3))
-                    lookup = min(seconds(connection, "SELECT * FROM event WHERE account = 'account-3' AND request_id = 'x'") for _ in range(5))
+                    lookup = min(seconds(connection, LOOKUP) for _ in range(5))
                     sizes = connection.execute(SIZES.encode()).fetchone()
                     assert sizes is not None
                     print(f"{name:36} {load:6.1f} {month:8.2f} {lookup * 1e3:12.2f} {sizes[0]:9.0f} {sizes[1]:9.0f}", flush=True)

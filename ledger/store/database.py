@@ -27,10 +27,9 @@ class SchemaMismatch(LedgerError):
 
     def __init__(self, place: str, *, found: str | None) -> None:
         newer = found is not None and found > head_revision()
-        made = "has no ledger tables yet" if found is None else f"was made by {'a newer' if newer else 'an earlier'} ledger (schema {found})"
-        super().__init__(
-            f"the database {place} {made}", cure="install that ledger" if newer else "run: ledger database upgrade", exit_code=4
-        )
+        state = "has no ledger tables yet" if found is None else f"has schema {found}, this ledger works with {head_revision()}"
+        cure = "install a newer ledger" if newer else "run: ledger database upgrade"
+        super().__init__(f"the database {place} {state}", cure=cure, exit_code=4)
         self.found = found
 
 
@@ -98,7 +97,7 @@ def connect(url: str | None) -> Engine:
         with engine.connect() as connection:
             version = connection.scalar(text("SELECT current_setting('server_version_num')::integer / 10000"))
     except OperationalError as error:
-        reason = str(error.orig).strip().splitlines()[-1]
+        reason = " ".join(str(error.orig).split())
         raise DatabaseUnavailable(
             f"no connection to the database {place(engine.url)}: {reason}", cure="check that it runs, and the URL, its user and password"
         ) from error

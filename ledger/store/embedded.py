@@ -328,7 +328,7 @@ def _namespace(home: Path) -> _Account:
     except (FileNotFoundError, subprocess.CalledProcessError) as error:
         raise DatabaseUnavailable(
             f"PostgreSQL does not run as root, and this system lets no other user reach {home} and {find_binary('postgres')}",
-            cure="run ledger as an ordinary user, set LEDGER_HOME to a folder such as /var/lib/ledger, or give a database with --database URL",
+            cure="run ledger as an ordinary user, or set LEDGER_HOME to a folder such as /var/lib/ledger, or give --database URL",
         ) from error
     return _Account(prefix=prefix)
 

@@ -1,4 +1,4 @@
-"""The first tables: batches, events, voids, quarantine, intervals, contract versions, runs and drafts, and the rules that hold whoever writes."""
+"""The first tables, from batches to drafts, and the rules that hold whoever writes."""
 
 from alembic import op
 
@@ -209,16 +209,14 @@ def upgrade() -> None:
     op.execute(TABLES)
     op.execute(REFUSAL)
     for table in APPEND_ONLY:
-        op.execute(
-            f"CREATE TRIGGER refuse_change BEFORE UPDATE OR DELETE OR TRUNCATE ON {table} FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()"
-        )
+        event = f"UPDATE OR DELETE OR TRUNCATE ON {table}"
+        op.execute(f"CREATE TRIGGER refuse_change BEFORE {event} FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()")
     op.execute(QUARANTINE)
 
 
 def downgrade() -> None:
     """Drop everything; the extension stays, since others may use it."""
-    for table in ("settlement", "run", "account_covered", "version_in_force", "interval", "quarantine", "void", "event"):
-        op.execute(f"DROP TABLE {table}")
-    for table in ("contract_version", "batch", "ledger"):
-        op.execute(f"DROP TABLE {table}")
+    op.execute(
+        "DROP TABLE settlement, run, account_covered, version_in_force, contract_version, interval, quarantine, void, event, batch, ledger"
+    )
     op.execute("DROP FUNCTION refuse_change")
