@@ -9,7 +9,9 @@ import importlib
 import click
 
 # Command name -> (module:attribute, one line of help). The line stands here so that `--help` imports nothing.
-COMMANDS: dict[str, tuple[str, str]] = {}
+COMMANDS: dict[str, tuple[str, str]] = {
+    "contract": ("ledger.cli.contract:contract", "Check contract files, and keep their versions."),
+}
 
 
 class LazyGroup(click.Group):
