@@ -17,6 +17,7 @@ from ledger.errors import LedgerError
 
 # Command, or group and command -> (module:attribute, one line of help). The line stands here so that `--help` imports nothing.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "contract check": ("ledger.cli.contract:check", "Check contract files: every error and warning, without a database."),
     "contract add": ("ledger.cli.register:add", "Put contract versions into force."),
     "contract list": ("ledger.cli.register:list_", "List the versions and when they are in force."),
     "contract show": ("ledger.cli.register:show", "Print a stored version as it was added."),

@@ -10,18 +10,24 @@ from pathlib import Path
 
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.model import Contract
-from ledger.contract.reader import Places, read_contract
+from ledger.contract.reader import ReadResult, read_contract
 from ledger.contract.source import MAX_BYTES
 from ledger.contract.versions import check_versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFile:
-    """A file as given, its diagnostics in order, and its lines to quote them from."""
+    """A file as given, its bytes, what they mean (None if that is not known), and the diagnostics in order of place."""
 
     file: str
+    content: bytes
+    contract: Contract | None
     diagnostics: tuple[Diagnostic, ...]
-    lines: tuple[str, ...]
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the file, to quote them under a diagnostic."""
+        return re.split("\r\n|\r|\n", self.content.decode("utf-8", "replace"))
 
     def count(self, severity: Severity) -> int:
         return sum(diagnostic.severity is severity for diagnostic in self.diagnostics)
@@ -29,29 +35,29 @@ class CheckedFile:
 
 def check_contracts(paths: Sequence[Path]) -> tuple[CheckedFile, ...]:
     """Every finding in each file, and between them; a file given twice is read once."""
-    contracts: list[tuple[str, Contract]] = []
-    places: dict[str, Places] = {}
+    read: dict[str, tuple[bytes, ReadResult | None]] = {}
     diagnostics: dict[str, list[Diagnostic]] = {}
-    lines: dict[str, tuple[str, ...]] = {}
     for path in dict.fromkeys(paths):
         file = str(path)
         try:
             with path.open("rb") as opened:
                 content = opened.read(MAX_BYTES + 1)
         except OSError as error:
-            diagnostics[file], lines[file] = [_unreadable(file, error)], ()
+            read[file], diagnostics[file] = (b"", None), [_unreadable(file, error)]
             continue
         result = read_contract(content, file)
-        diagnostics[file] = list(result.diagnostics)
-        lines[file] = tuple(re.split("\r\n|\r|\n", content.decode("utf-8", "replace")))
-        places[file] = result.places
-        if result.contract is not None:
-            contracts.append((file, result.contract))
-    for diagnostic in check_versions(contracts, places):
+        read[file], diagnostics[file] = (content, result), list(result.diagnostics)
+    contracts = [(file, result.contract) for file, (_, result) in read.items() if result and result.contract]
+    for diagnostic in check_versions(contracts, {file: result.places for file, (_, result) in read.items() if result}):
         diagnostics[diagnostic.file].append(diagnostic)
     return tuple(
-        CheckedFile(file=file, diagnostics=tuple(sorted(found, key=lambda each: (each.line, each.column))), lines=lines[file])
-        for file, found in diagnostics.items()
+        CheckedFile(
+            file=file,
+            content=content,
+            contract=result.contract if result else None,
+            diagnostics=tuple(sorted(diagnostics[file], key=lambda each: (each.line, each.column))),
+        )
+        for file, (content, result) in read.items()
     )
 
 
