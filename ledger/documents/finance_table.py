@@ -37,6 +37,7 @@ def write_finance_table(statements: Sequence[Statement], stream: TextIO) -> None
 def warnings_of(statement: Statement) -> list[str]:
     """What finance must know before the period is closed, worst first; empty if there is nothing."""
     unresolved, changed, events = statement.unresolved, statement.changed_afterwards, statement.events
+    afterwards = (changed.voids, changed.corrections, changed.repairs, changed.joins, changed.intervals)
     counted = {
         "rows in conflict, service that nobody pays for until they are resolved": unresolved.conflicts,
         "rows in quarantine, not settled": unresolved.quarantined,
@@ -46,9 +47,7 @@ def warnings_of(statement: Statement) -> list[str]:
         "cancelled requests without token counts, billed as 0 tokens": events.cancelled_without_usage,
         "windows with too few requests to be judged": statement.windows.insufficient,
         "windows with more requests than agreed, not judged": statement.windows.overload,
-        "changes made after the period had ended": sum(
-            (changed.voids, changed.corrections, changed.repairs, changed.joins, changed.intervals)
-        ),
+        "changes made after the period had ended": sum(afterwards),
     }
     found = [f"{words}: {grouped_count(count)}" for words, count in counted.items() if count]
     return [*found, "an alert of the error budget is due"] if statement.budget.alert else found

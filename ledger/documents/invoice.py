@@ -137,7 +137,7 @@ def _service_level(statement: Statement) -> dict[str, Any]:
             }
             for version, terms in sorted(statement.contracts.items())
         ],
-        "span": wording.window_words(contract.objective.window),
+        "spans": _spans(contract.objective.window),
         "percentile": decimal_text(contract.objective.percentile.scaleb(2)),
         "judged": grouped_count(windows.judged) if windows.judged else "",
         "met": grouped_count(windows.judged - windows.breached),
@@ -165,12 +165,18 @@ def _breach(statement: Statement, number: int, breach: Breach) -> dict[str, Any]
         "scope": "all models" if terms.objective.scope == "contract" else printable(breach.scope),
         "requests": grouped_count(breach.requests),
         "late": grouped_count(breach.late),
-        "latency": "failed" if breach.percentile_us is None else f"{wording.milliseconds(breach.percentile_us)} ms",
+        "latency": "failed" if breach.percentile_us is None else wording.milliseconds(breach.percentile_us),
         "is_forgiven": is_forgiven,
         "verdict": "Forgiven" if is_forgiven else "Credited",
         "reason": "within the error budget" if is_forgiven else beyond if breach.over else "error budget used up",
         "clause": printable((terms.error_budget.clause if is_forgiven else terms.refund.clause) or ""),
     }
+
+
+def _spans(window: str) -> str:
+    """Windows in the plural: `hours`, `months`, `5-minute spans`."""
+    count, _, unit = wording.window_words(window).partition(" ")
+    return f"{count}-{unit.removesuffix('s')} spans" if unit else f"{count}s"
 
 
 def _credits(statement: Statement) -> dict[str, Any]:
@@ -194,7 +200,7 @@ def _totals(statement: Statement) -> list[dict[str, str]]:
     rows = [("Usage", totals.charges, "", True)]
     minimum = statement.contract.minimum_commitment
     if minimum is not None:
-        rows.append(("Difference to the minimum commitment", totals.true_up, f"of {minimum:f} a month", totals.true_up != 0))
+        rows.append(("Difference to the minimum commitment", totals.true_up, f"of {minimum:,f} a month", totals.true_up != 0))
     rows += [
         ("Service credits", totals.credits, "", totals.credits != 0),
         ("Adjustments of earlier months", totals.adjustments, "", totals.adjustments != 0),
