@@ -17,6 +17,11 @@ from ledger.errors import LedgerError
 
 # Command, or group and command -> (module:attribute, one line of help). The line stands here so that `--help` imports nothing.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "contract check": ("ledger.cli.contract:check", "Check contract files: every error and warning, without a database."),
+    "contract add": ("ledger.cli.register:add", "Put contract versions into force."),
+    "contract list": ("ledger.cli.register:list_", "List the versions and when they are in force."),
+    "contract show": ("ledger.cli.register:show", "Print a stored version as it was added."),
+    "settle": ("ledger.cli.settle:settle", "Settle a month: price, judge, draft the invoices."),
     "database upgrade": ("ledger.cli.database:upgrade", "Create the tables or bring them up to date."),
     "database status": ("ledger.cli.database:status", "Show the server, its version, the schema and the sizes."),
     "database url": ("ledger.cli.database:url", "Print the URL, with its password, for psql and other tools."),
@@ -25,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 # Group -> one line of help.
 GROUPS: dict[str, str] = {
+    "contract": "Check contract files and put them into force.",
     "database": "Create, upgrade and look after the database.",
 }
 REPORT = "please report it, with what LEDGER_TRACEBACK=1 shows in addition"

@@ -1,5 +1,7 @@
 """Options that several commands share."""
 
+import getpass
+
 import click
 
 format_option = click.option(
@@ -9,4 +11,8 @@ format_option = click.option(
     default="text",
     show_default=True,
     help="text for people, json for programs.",
+)
+
+author_option = click.option(
+    "--author", metavar="NAME", default=getpass.getuser, show_default="your user name", help="Who does this; it is kept with the entry."
 )

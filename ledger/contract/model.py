@@ -5,13 +5,13 @@ decimals of the currency. Names follow the file's keys; a unit is added where th
 Source: specification, section 3.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from ledger.contract.diagnostic import Refusal
+from ledger.contract.diagnostic import Path, Refusal
 from ledger.contract.expression import Expression
 from ledger.contract.scalar import (
     Clause,
@@ -236,6 +236,9 @@ class Queues(Terms):
         if not isinstance(value, dict) or (isinstance(declared, dict) and any(isinstance(terms, Queue) for terms in declared.values())):
             return value
         by_name = {key: terms for key, terms in value.items() if key != "clause"}
+        if isinstance(value.get("clause"), dict):
+            cure = "call the queue something else"
+            raise Refusal("reserved_queue", "the clause of the agreement", cure, found="a queue called `clause`", key="clause")
         return {"by_name": by_name} | {key: text for key, text in value.items() if key == "clause"}
 
 
@@ -417,8 +420,15 @@ class Contract(Terms):
 
     def served_names(self) -> dict[str, tuple[str, str | None]]:
         """Each served name with the model it belongs to and, for a degraded variant, the variant (the served name itself)."""
-        names: dict[str, tuple[str, str | None]] = {}
-        for key, model in self.models.items():
-            names.update((served, (key, None)) for served in (model.served_as if model.served_as is not None else (key,)))
-            names.update((served, (key, served)) for served in model.degraded)
-        return names
+        return {served: (model, variant) for served, model, variant, _ in served_names(self.models)}
+
+
+def served_names(models: Mapping[str, Model]) -> Iterator[tuple[str, str, str | None, Path]]:
+    """Each served name as the file lists it, repetitions included: name, model, variant and where it stands."""
+    for key, model in models.items():
+        if model.served_as is None:
+            yield key, key, None, ("models", key)
+        for at, served in enumerate(model.served_as or ()):
+            yield served, key, None, ("models", key, "served_as", at)
+        for served in model.degraded:
+            yield served, key, served, ("models", key, "degraded", served)

@@ -60,6 +60,18 @@ def parse_duration(value: object) -> int:
     return int(microseconds)
 
 
+def duration_text(duration_us: int) -> str:
+    """A duration as a contract writes it, exact.
+
+    >>> duration_text(300_001), duration_text(8_300_000), duration_text(3_600_000_000), duration_text(0)
+    ('300.001ms', '8300ms', '1h', '0ms')
+    """
+    if duration_us == 0 or (duration_us > 1000 and duration_us % 1000):
+        return f"{Decimal(duration_us).scaleb(-3).normalize():f}ms"
+    unit = next(unit for unit in reversed(UNIT_US) if duration_us % UNIT_US[unit] == 0)
+    return f"{duration_us // UNIT_US[unit]}{unit}"
+
+
 def parse_decimal(value: object) -> Decimal:
     """A decimal without sign or exponent, at most 12 digits after the point; keeps the zeros that the file writes."""
     text = text_of(value)

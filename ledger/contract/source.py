@@ -16,6 +16,7 @@ from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.scalar import TURNING
 
 MAX_BYTES = 128 * 1024
+MAX_VALUES = 10_000
 MAX_DEPTH = 20
 MAX_FINDINGS = 200  # a file that is wrong throughout is not a contract; showing more would help nobody
 NULLS = ("", "~", "null", "Null", "NULL")
@@ -66,21 +67,22 @@ class _Stop(Exception):
 
 @dataclass(slots=True)
 class _Source:
-    """The file being read, its diagnostics so far and where the last YAML event began."""
+    """The file being read, its diagnostics so far and where the last YAML event began, how many values there were."""
 
     file: str
     diagnostics: list[Diagnostic] = field(default_factory=list)
     last: tuple[int, int] = (1, 1)
+    values: int = 0
 
     def refuse(self, code: str, mark: tuple[int, int], found: str, expected: str, cure: str) -> None:
         line, column = mark
+        if len(self.diagnostics) >= MAX_FINDINGS:
+            raise _Stop
         self.diagnostics.append(
             Diagnostic(
                 severity=Severity.ERROR, code=code, file=self.file, line=line, column=column, found=found, expected=expected, cure=cure
             )
         )
-        if len(self.diagnostics) >= MAX_FINDINGS:
-            raise _Stop
 
     def read(self, content: bytes) -> Node | None:
         text = self._decoded(content)
@@ -152,6 +154,11 @@ class _Source:
             self.refuse("tag", (line, column), "a tag", "a plain value", cure)
         if depth > MAX_DEPTH:
             self.refuse("too_deep", (line, column), f"more than {MAX_DEPTH} levels", "a contract", "close the brackets before this place")
+            raise _Stop
+        self.values += 1
+        if self.values > MAX_VALUES:
+            found = f"more than {MAX_VALUES} keys and values"
+            self.refuse("too_large", (line, column), found, "a contract", "check that this is the contract file")
             raise _Stop
         if isinstance(event, yaml.ScalarEvent):
             return self._text(event)
@@ -239,9 +246,9 @@ def shown(node: Node) -> str:
             return "nothing"
 
 
-def printable(text: str) -> str:
+def printable(text: str, *, limit: int = 60) -> str:
     """The text for a message: short and without characters that a terminal would act on."""
-    short = text if len(text) <= 60 else text[:57] + "..."
+    short = text if len(text) <= limit else text[: limit - 3] + "..."
     return "".join(c if c.isprintable() and c not in TURNING else "?" for c in short)
 
 

@@ -96,14 +96,13 @@ def count_unresolved(connection: Connection, period: Period) -> Unresolved:
 
 def count_changed_afterwards(connection: Connection, period: Period) -> ChangedAfterwards:
     """What was changed after the period's end and touches it: withdrawn events by kind, repaired rows, intervals."""
-    withdrawn: dict[str, int] = dict(
-        connection.execute(
-            select(void.c.kind, func.count())
-            .join(event, _same_revision())
-            .where(void.c.voided_at >= period.end, *_in_period(period))
-            .group_by(void.c.kind)
-        ).tuples()
+    by_kind = connection.execute(
+        select(void.c.kind, func.count().label("number"))
+        .join(event, _same_revision())
+        .where(void.c.voided_at >= period.end, *_in_period(period))
+        .group_by(void.c.kind)
     )
+    withdrawn = {row.kind: row.number for row in by_kind}
     repairs = connection.scalar(
         select(func.count()).where(
             quarantine.c.resolution.in_(("requeued", "corrected")),
