@@ -142,9 +142,7 @@ class _Reader:
         root = self._root(content)
         if root is None:
             return None
-        keys = self._keys(
-            root, required=("schema", "name", "identify", "columns"), allowed=("description", "reader", "optional")
-        )
+        keys = self._keys(root, required=("schema", "name", "identify", "columns"), allowed=("description", "reader", "optional"))
         if keys is None:
             return None
         if self._text(keys["schema"]) != SCHEMA:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from operator import attrgetter
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -59,7 +60,7 @@ class Request(NamedTuple):
     account: str
     request_id: str
     model: str
-    received_at: datetime
+    received_at: str
     queue_us: int | None = None
     prefill_us: int | None = None
     decode_us: int | None = None
@@ -71,7 +72,7 @@ class Request(NamedTuple):
     status: int = 200
     queue: str = "standard"
     cold_start: str | None = None
-    async_header: bool | None = None
+    async_header: str | None = None
     node: str | None = None
 
 
@@ -90,7 +91,7 @@ def write_demo_month(folder: Path) -> DemoMonth:
     files = (folder / f"acme-bank-{PERIOD}.csv", folder / f"northwind-retail-{PERIOD}.jsonl.gz")
     files[0].write_text(_as_csv(acme), "utf-8", newline="")
     # A gzip header holds the time of writing; it is left out, so that a second demo finds the file that it knows.
-    files[1].write_bytes(gzip.compress(_as_json_lines(northwind).encode(), mtime=0))
+    files[1].write_bytes(gzip.compress(_as_json_lines(northwind).encode(), compresslevel=1, mtime=0))
     day, hour, minutes = BREAKER
     opened = datetime(2026, 5, day, hour, tzinfo=SHANGHAI)
     intervals = folder / f"breaker-intervals-{PERIOD}.csv"
@@ -107,7 +108,7 @@ class Dice:
 
     def roll(self, low: int, high: int) -> int:
         """Low to high, both included."""
-        return self._random.randrange(low, high + 1)
+        return low + (self._random.getrandbits(48) * (high - low + 1) >> 48)
 
     def chance(self, per_thousand: int) -> bool:
         """True so many times in a thousand."""
@@ -156,7 +157,7 @@ def _acme_request(dice: Dice, start: datetime, name: str, is_busy: bool, has_var
     request = _acme_text(dice, start, name)
     kind = dice.roll(0, 999)
     if kind < 6:
-        long = request._replace(input_tokens=dice.roll(16_001, 64_000), cached_input_tokens=0, async_header=True)
+        long = request._replace(input_tokens=dice.roll(16_001, 64_000), cached_input_tokens=0, async_header="true")
         return _timed(dice, long, dice.roll(2_000_000, 20_000_000))
     if kind < 10:
         produced = None if dice.chance(200) else dice.roll(1, 90)
@@ -194,7 +195,7 @@ def _cold_starts(dice: Dice, day: int) -> Iterator[Request]:
         start = datetime(2026, 5, day, hour, dice.roll(5, 50), tzinfo=SHANGHAI)
         for number in range(dice.roll(4, 6)):
             request = _acme_text(dice, start, f"c{day:02d}{hour:02d}-{number}")._replace(cold_start=f"load-{day:02d}-{order}")
-            request = request._replace(received_at=start + timedelta(microseconds=dice.roll(0, 8_000_000)))
+            request = request._replace(received_at=_within(dice, start, 8_000_000))
             yield _timed(dice, request, dice.skewed(140_000, LATENCY), wait_us=dice.roll(3_000_000, 9_000_000))
 
 
@@ -215,12 +216,17 @@ def _acme_text(dice: Dice, start: datetime, name: str) -> Request:
         account="acme-bank",
         request_id=f"acme-{name}",
         model="deepseek-v4" if dice.chance(850) else "deepseek-ai/DeepSeek-V4",
-        received_at=start + timedelta(microseconds=dice.roll(0, HOUR_US - 1)),
+        received_at=_within(dice, start, HOUR_US - 1),
         input_tokens=size,
         cached_input_tokens=size * dice.roll(20, 90) // 100 if dice.chance(350) else None,
         output_tokens=dice.skewed(240, SIZE),
         node=f"gpu-{dice.roll(1, 8):02d}",
     )
+
+
+def _within(dice: Dice, start: datetime, span_us: int) -> str:
+    """An instant up to `span_us` after the start, with the offset of its zone."""
+    return (start + timedelta(microseconds=dice.roll(0, span_us))).isoformat(timespec="microseconds")
 
 
 def _timed(dice: Dice, request: Request, total_us: int, wait_us: int | None = None) -> Request:
@@ -235,20 +241,21 @@ def _northwind(dice: Dice) -> Iterator[Request]:
     """Northwind Retail: a shop assistant that answers all day, judged by its first token."""
     for day in DAYS:
         for hour in range(24):
+            start = datetime(2026, 5, day, hour, tzinfo=LONDON)
             trouble = NORTHWIND_TROUBLE.get((day, hour), Trouble())
             for number in range(dice.roll(38, 46) if 8 <= hour < 22 else dice.roll(4, 8)):
-                yield _shop_request(dice, day, hour, f"{number:03d}", dice.skewed(390_000, LATENCY))
+                yield _shop_request(dice, start, f"{day:02d}{hour:02d}-{number:03d}", dice.skewed(390_000, LATENCY))
             for number in range(trouble.slow):
-                yield _shop_request(dice, day, hour, f"s{number:02d}", dice.roll(trouble.from_us, trouble.to_us))
+                yield _shop_request(dice, start, f"{day:02d}{hour:02d}-s{number:02d}", dice.roll(trouble.from_us, trouble.to_us))
 
 
-def _shop_request(dice: Dice, day: int, hour: int, name: str, ttft_us: int) -> Request:
+def _shop_request(dice: Dice, start: datetime, name: str, ttft_us: int) -> Request:
     size = min(dice.skewed(3_000, SIZE), 15_900)
     return Request(
         account="northwind-retail",
-        request_id=f"shop-{day:02d}{hour:02d}-{name}",
+        request_id=f"shop-{name}",
         model="shop-assistant",
-        received_at=datetime(2026, 5, day, hour, tzinfo=LONDON) + timedelta(microseconds=dice.roll(0, HOUR_US - 1)),
+        received_at=_within(dice, start, HOUR_US - 1),
         queue_us=min(dice.roll(1_000, 30_000), ttft_us),
         ttft_us=ttft_us,
         e2e_us=ttft_us + dice.skewed(1_600_000, SIZE),
@@ -273,16 +280,10 @@ def _as_csv(requests: list[Request]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_ACME_COLUMNS)
-    writer.writerows([_written(getattr(request, column)) for column in _ACME_COLUMNS] for request in requests)
+    writer.writerows(map(attrgetter(*_ACME_COLUMNS), requests))
     return text.getvalue()
 
 
 def _as_json_lines(requests: list[Request]) -> str:
-    lines = ({column: getattr(request, column) for column in _NORTHWIND_COLUMNS} for request in requests)
-    return "".join(json.dumps(line | {"received_at": line["received_at"].isoformat()}) + "\n" for line in lines)
-
-
-def _written(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return str(value).lower() if isinstance(value, bool) else value
+    values_of = attrgetter(*_NORTHWIND_COLUMNS)
+    return "".join(json.dumps(dict(zip(_NORTHWIND_COLUMNS, values_of(request), strict=True))) + "\n" for request in requests)
