@@ -77,8 +77,11 @@ def count_unassigned(connection: Connection, start: datetime, end: datetime) -> 
     return int(connection.scalar(query) or 0)
 
 
-def count_unresolved(connection: Connection, period: Period) -> Unresolved:
-    """The rows of the contract's period that wait for somebody. A row whose account or instant cannot be read may be any contract's."""
+def count_unresolved(connection: Connection, period: Period, unassigned: int) -> Unresolved:
+    """The rows of the contract's period that wait for somebody, beside the `unassigned` events of the month.
+
+    A row whose account or instant cannot be read may be any contract's.
+    """
     ours = and_(
         quarantine.c.resolution.is_(None),
         or_(quarantine.c.account.is_(None), quarantine.c.account.in_(_accounts(period))),
@@ -91,7 +94,7 @@ def count_unresolved(connection: Connection, period: Period) -> Unresolved:
     conflicts, others = connection.execute(
         select(func.count().filter(is_conflict), func.count().filter(not_(is_conflict))).where(ours)
     ).one()
-    return Unresolved(conflicts=conflicts, quarantined=others, unassigned=count_unassigned(connection, period.start, period.end))
+    return Unresolved(conflicts=conflicts, quarantined=others, unassigned=unassigned)
 
 
 def count_changed_afterwards(connection: Connection, period: Period) -> ChangedAfterwards:

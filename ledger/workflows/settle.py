@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import version as package_version
 from itertools import groupby
@@ -34,6 +35,7 @@ from ledger.store.settlements import (
     Draft,
     RecordedInterval,
     count_changed_afterwards,
+    count_unassigned,
     count_unresolved,
     keep_drafts,
     one_settlement_at_a_time,
@@ -91,6 +93,7 @@ def settle_period(
     drafts: list[Draft] = []
     with one_settlement_at_a_time(database.engine), snapshot(database.engine) as connection:
         contracts = _in_force(connection, period, contract_id)
+        unassigned = cache(partial(count_unassigned, connection))  # contracts of one zone share the month
         intervals = recorded_intervals(connection)
         for position, (versions, terms) in enumerate(contracts, start=1):
             on_contract(terms.last.id, position, len(contracts))
@@ -98,8 +101,15 @@ def settle_period(
             if too_early:
                 stopped.append(too_early)
                 continue
-            state = "provisional" if provisional else "draft"
-            outcome = _settle_contract(connection, versions, terms, intervals, state=state, is_test=database.is_test)
+            surroundings = Surroundings(
+                state="provisional" if provisional else "draft",
+                contract_hashes=_hashes(versions, terms),
+                minor_digits=Currency(terms.last.money.currency).exponent or 0,
+                unresolved=count_unresolved(connection, terms, unassigned(terms.start, terms.end)),
+                changed_afterwards=count_changed_afterwards(connection, terms),
+                is_test=database.is_test,
+            )
+            outcome = _settle_contract(connection, terms, intervals, surroundings)
             if isinstance(outcome, Stopped):
                 stopped.append(outcome)
                 continue
@@ -113,7 +123,10 @@ def settle_period(
                 connection,
                 drafts,
                 period=period,
-                contract_hashes=_hashes(contracts),
+                contract_hashes={
+                    terms.last.id: {str(stored.contract.version): stored.content_sha256 for stored in versions}
+                    for versions, terms in contracts
+                },
                 timezone_data=package_version("tzdata"),
                 settled_at=now,
                 author=author,
@@ -155,13 +168,7 @@ def _utc(instant: datetime) -> str:
 
 
 def _settle_contract(
-    connection: Connection,
-    versions: Sequence[StoredVersion],
-    terms: Period,
-    intervals: Sequence[RecordedInterval],
-    *,
-    state: str,
-    is_test: bool,
+    connection: Connection, terms: Period, intervals: Sequence[RecordedInterval], surroundings: Surroundings
 ) -> tuple[Statement, Draft] | Stopped:
     plans = contract_plans(terms, intervals)
     cells = [cell for plan in plans for cell in read_cells(connection, plan)]
@@ -172,24 +179,10 @@ def _settle_contract(
     percentiles_us: dict[JudgedWindow, int | None] = {}
     for plan in plans:
         percentiles_us |= read_percentiles(connection, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
-    hashes = {stored.contract.version: stored.content_sha256 for stored in versions}
-    statement = settle(
-        terms,
-        cells,
-        judgement,
-        percentiles_us,
-        Surroundings(
-            state=state,
-            contract_hashes={piece.contract.version: hashes[piece.contract.version] for piece in terms.pieces},
-            minor_digits=Currency(terms.last.money.currency).exponent or 0,
-            unresolved=count_unresolved(connection, terms),
-            changed_afterwards=count_changed_afterwards(connection, terms),
-            is_test=is_test,
-        ),
-    )
+    statement = settle(terms, cells, judgement, percentiles_us, surroundings)
     draft = Draft(
         contract_id=terms.last.id,
-        state=state,
+        state=surroundings.state,
         digest=_digest(cells, judgement.breaches, percentiles_us),
         day_starts=tuple(start for piece in terms.pieces for start in piece.days.starts),
         document=canonical_bytes(statement_to_json(statement)).decode(),
@@ -242,8 +235,10 @@ def _digest(cells: Sequence[Cell], breaches: Sequence[JudgedWindow], percentiles
     return sha256("\n".join([*rows, *ranks]).encode()).hexdigest()
 
 
-def _hashes(contracts: Sequence[tuple[list[StoredVersion], Period]]) -> dict[str, dict[str, str]]:
-    return {terms.last.id: {str(stored.contract.version): stored.content_sha256 for stored in versions} for versions, terms in contracts}
+def _hashes(versions: Sequence[StoredVersion], terms: Period) -> dict[int, str]:
+    """The content hash of each version in force in the period."""
+    hashes = {stored.contract.version: stored.content_sha256 for stored in versions}
+    return {piece.contract.version: hashes[piece.contract.version] for piece in terms.pieces}
 
 
 def _write_documents(folder: Path, statements: Sequence[Statement]) -> list[Path]:
