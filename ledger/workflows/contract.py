@@ -28,7 +28,7 @@ class CheckedFile:
 
 
 def check_contracts(paths: Sequence[Path]) -> tuple[CheckedFile, ...]:
-    """Every finding in each file, and between them; a file given twice is read once."""
+    """Every finding in each file, and between them; a file given twice is read once. Versions that were added before are not asked."""
     contracts: list[tuple[str, Contract]] = []
     places: dict[str, Places] = {}
     diagnostics: dict[str, list[Diagnostic]] = {}
@@ -47,7 +47,7 @@ def check_contracts(paths: Sequence[Path]) -> tuple[CheckedFile, ...]:
         places[file] = result.places
         if result.contract is not None:
             contracts.append((file, result.contract))
-    for diagnostic in check_versions(contracts, places):
+    for diagnostic in check_versions(contracts, places, complete=False):
         diagnostics[diagnostic.file].append(diagnostic)
     return tuple(
         CheckedFile(file=file, diagnostics=tuple(sorted(found, key=lambda each: (each.line, each.column))), lines=lines[file])
