@@ -150,14 +150,16 @@ def _names(tree: Node | Condition) -> set[str]:
 
 @_lint
 def _alert_can_be_hit(contract: Contract) -> Iterator[Finding]:
+    """To a percent: 67% of 3 breaches is hit by the second, 66% only means the first."""
     budget = contract.error_budget
-    due_at = budget.alert_at * budget.breaches
-    if budget.breaches and (due_at != int(due_at) or not 1 <= due_at <= budget.breaches):
-        first = max(int(due_at), 1)
-        hit = _percent(Fraction(first, budget.breaches))
+    if not budget.breaches:
+        return
+    due_after = max(int(budget.alert_at * budget.breaches), 1)
+    hit = Fraction(due_after, budget.breaches)
+    if due_after > budget.breaches or abs(Fraction(budget.alert_at) - hit) >= Fraction(1, 100):
         found = f"an alert at {_percent(Fraction(budget.alert_at))} of {budget.breaches} breaches"
-        cure = f"it is due after {first} of {budget.breaches}, that is at {hit}: write a share that is reached exactly"
-        yield _warning("alert_share", ("error_budget", "alert_at"), found, "a share that a number of breaches reaches", cure)
+        cure = f"it is due after {due_after} of {budget.breaches}, that is at {_percent(hit)}: write the share that is meant"
+        yield _warning("alert_share", ("error_budget", "alert_at"), found, "a share that a number of breaches hits", cure)
 
 
 @_lint
