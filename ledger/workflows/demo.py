@@ -82,4 +82,5 @@ def _record_intervals(database: Database, file: Path) -> None:
     with file.open(encoding="utf-8", newline="") as lines, database.engine.begin() as connection:
         for number, row in enumerate(csv.DictReader(lines), 1):
             values = {"kind": row["kind"], "node": row["node"] or None, "starts_at": row["start"], "ends_at": row["end"]}
-            connection.execute(insert(interval), values | {"interval_id": f"demo-{number}", "added_at": SETTLED_AT, "author": AUTHOR})
+            # Recorded as it ended: what is added after the month would be shown as a change.
+            connection.execute(insert(interval), values | {"interval_id": f"demo-{number}", "added_at": row["end"], "author": AUTHOR})
