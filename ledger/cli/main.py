@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "contract list": ("ledger.cli.register:list_", "List the versions and when they are in force."),
     "contract show": ("ledger.cli.register:show", "Print a stored version as it was added."),
     "settle": ("ledger.cli.settle:settle", "Settle a month: price, judge, draft the invoices."),
+    "demo": ("ledger.cli.demo:demo", "Settle a made-up month and show its invoices."),
     "database upgrade": ("ledger.cli.database:upgrade", "Create the tables or bring them up to date."),
     "database status": ("ledger.cli.database:status", "Show the server, its version, the schema and the sizes."),
     "database url": ("ledger.cli.database:url", "Print the URL, with its password, for psql and other tools."),

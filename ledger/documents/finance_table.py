@@ -53,6 +53,19 @@ def warnings_of(statement: Statement) -> list[str]:
     return [*found, "an alert of the error budget is due"] if statement.budget.alert else found
 
 
+def outcome_words(statement: Statement) -> str:
+    """What became of the promise, in a few words: `9 of 300 hours missed: 3 forgiven, 6 refunded`."""
+    windows, budget = statement.windows, statement.budget
+    spans = wording.windows_words(statement.contract.objective.window)
+    if not windows.judged:
+        return "nothing to judge"
+    if not windows.breached:
+        return f"the promise was kept in all of {grouped_count(windows.judged)} {spans}"
+    missed = f"{grouped_count(windows.breached)} of {grouped_count(windows.judged)} {spans} missed"
+    verdicts = [f"{grouped_count(count)} {word}" for count, word in ((budget.used, "forgiven"), (budget.refunded, "refunded")) if count]
+    return f"{missed}: {', '.join(verdicts)}"
+
+
 def _print(statements: Sequence[Statement], console: Console) -> None:
     for statement in statements:
         for part in _parts(statement):

@@ -137,7 +137,7 @@ def _service_level(statement: Statement) -> dict[str, Any]:
             }
             for version, terms in sorted(statement.contracts.items())
         ],
-        "spans": _spans(contract.objective.window),
+        "spans": wording.windows_words(contract.objective.window),
         "percentile": decimal_text(contract.objective.percentile.scaleb(2)),
         "judged": grouped_count(windows.judged) if windows.judged else "",
         "met": grouped_count(windows.judged - windows.breached),
@@ -171,12 +171,6 @@ def _breach(statement: Statement, number: int, breach: Breach) -> dict[str, Any]
         "reason": "within the error budget" if is_forgiven else beyond if breach.over else "error budget used up",
         "clause": printable((terms.error_budget.clause if is_forgiven else terms.refund.clause) or ""),
     }
-
-
-def _spans(window: str) -> str:
-    """Windows in the plural: `hours`, `months`, `5-minute spans`."""
-    count, _, unit = wording.window_words(window).partition(" ")
-    return f"{count}-{unit.removesuffix('s')} spans" if unit else f"{count}s"
 
 
 def _credits(statement: Statement) -> dict[str, Any]:

@@ -60,6 +60,12 @@ def window_words(window: str) -> str:
     return unit if count == "1" else f"{count} {unit}s"
 
 
+def windows_words(window: str) -> str:
+    """Windows in the plural: `hours`, `months`, `5-minute spans`."""
+    count, _, unit = window_words(window).partition(" ")
+    return f"{count}-{unit.removesuffix('s')} spans" if unit else f"{count}s"
+
+
 def latency_words(contract: Contract, queue: str | None = None) -> str:
     """How the latency of a queue is measured; a definition of the contract's own is named and quoted."""
     name = contract.latency.by_queue.get(queue or "", contract.latency.default)

@@ -6,9 +6,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ledger.contract.model import Contract
+from ledger.contract.reader import read_contract
 from ledger.settlement.statement import (
     Breach,
     Budget,
@@ -26,15 +25,12 @@ from ledger.settlement.statement import (
 DIGITS = {"CNY": 2, "EUR": 2, "USD": 2, "JPY": 0, "KWD": 3}
 
 
-def read_contract(text: str) -> Contract:
-    """The contract of a YAML text, each scalar read as the text that stands in the file."""
-    return Contract.model_validate(yaml.load(text, yaml.BaseLoader))
-
-
 def read_case(folder: Path) -> tuple[dict[str, Any], dict[int, Contract]]:
     """The expected result of a case, and its contracts by version."""
-    contracts = [read_contract(path.read_text("utf-8")) for path in sorted(folder.glob("contract*.yaml"))]
-    return json.loads((folder / "expected.json").read_text("utf-8")), {contract.version: contract for contract in contracts}
+    read = [read_contract(path.read_bytes(), path.name).contract for path in sorted(folder.glob("contract*.yaml"))]
+    contracts = {contract.version: contract for contract in read if contract is not None}
+    assert len(contracts) == len(read)
+    return json.loads((folder / "expected.json").read_text("utf-8")), contracts
 
 
 def build_statement(expected: dict[str, Any], contracts: dict[int, Contract], *, state: str = "draft", is_test: bool = False) -> Statement:

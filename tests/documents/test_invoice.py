@@ -30,10 +30,7 @@ def words_of(page: str) -> str:
 def test_every_line_of_every_case_is_on_its_invoice(cases: Path) -> None:
     shown = 0
     for folder in sorted(path for path in cases.iterdir() if path.is_dir()):
-        try:
-            expected, contracts = read_case(folder)
-        except NotImplementedError:
-            continue
+        expected, contracts = read_case(folder)
         text = words_of(invoice_html(build_statement(expected, contracts)))
         for line in expected["lines"]:
             if line["kind"] in ("usage", "credit"):
@@ -41,7 +38,7 @@ def test_every_line_of_every_case_is_on_its_invoice(cases: Path) -> None:
                 assert row in text, (folder.name, line)
         assert f"{expected['windows']['breached']:,}" in text
         shown += 1
-    assert shown >= 40
+    assert shown >= 46
 
 
 def test_a_band_is_told_in_words_with_its_clause(cases: Path) -> None:
