@@ -284,6 +284,8 @@ def _sections_name_their_clause(contract: Contract) -> Iterator[Finding]:
 
 
 def _percent(share: Fraction) -> str:
-    """A share for a message, in percent with at most one digit, half up."""
+    """A share for a message, in percent with at most one digit, half up; 0% and 100% are said of nothing and all alone."""
     tenths = int(share * 1000 + Fraction(1, 2))
+    if 0 < share < 1:
+        tenths = min(max(tenths, 1), 999)
     return f"{tenths // 10}%" if tenths % 10 == 0 else f"{tenths // 10}.{tenths % 10}%"

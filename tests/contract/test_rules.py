@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
-from .golden import GOLDEN, Case, cases, check
 
 from ledger.contract.diagnostic import Severity
+
+from .golden import GOLDEN, Case, cases, check
 
 ROOT = Path(__file__).parents[2]
 CASES = cases()
@@ -69,8 +70,19 @@ def test_every_code_is_documented_and_no_other() -> None:
 def documented_rules() -> list[tuple[str, list[str]]]:
     """The rows of rules.md: a piece of the specification, and the cases and tests that prove it."""
     page = (ROOT / "docs" / "contracts" / "rules.md").read_text("utf-8")
-    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ") and not line.startswith("| Sentence")]
-    return [(row[0], re.findall(r"[^ ,]+", row[-1])) for row in rows if not set(row[0]) <= set("- |")]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| ")]
+    assert rows.pop(0) == ["Sentence", "Codes", "Proved by"]
+    return [(sentence, re.findall("`([^`]+)`", proofs)) for sentence, _, proofs in rows]
+
+
+def test_the_table_of_rules_names_the_codes_of_its_cases() -> None:
+    page = (ROOT / "docs" / "contracts" / "rules.md").read_text("utf-8")
+    code_of = {case.name: case.code for case in CASES}
+    for line in page.splitlines():
+        if line.startswith("| ") and not line.startswith("| Sentence"):
+            _, codes, proofs = line.strip("|").split("|")
+            proved = {code_of[proof] for proof in re.findall("`([^`]+)`", proofs) if proof in code_of}
+            assert proved <= set(re.findall("`([^`]+)`", codes)), line
 
 
 def test_every_sentence_of_the_specification_is_in_the_table_of_rules() -> None:
@@ -78,7 +90,6 @@ def test_every_sentence_of_the_specification_is_in_the_table_of_rules() -> None:
     section = specification[specification.index("Rules the validator proves") : specification.index("## 4. Classification")]
     left = " ".join(section.split())
     for sentence, _ in documented_rules():
-        sentence = sentence.replace("\\|", "|")
         assert sentence in left, sentence
         left = left.replace(sentence, "", 1)
     assert not re.search(r"\w", left), left
@@ -91,7 +102,7 @@ def test_the_table_of_rules_names_cases_and_tests_that_exist() -> None:
         for module in (ROOT / "tests" / "contract").glob("test_*.py")
         for function in re.findall(r"^def (test_\w+)", module.read_text("utf-8"), re.MULTILINE)
     }
-    proofs = {proof.strip("`") for _, named in documented_rules() for proof in named}
+    proofs = {proof for _, named in documented_rules() for proof in named}
     assert proofs <= names | functions, proofs - names - functions
     form = {case.name for case in CASES[: next(at for at, case in enumerate(CASES) if case.name == "duration-without-unit")]}
     scalars = {case.name for case in CASES if case.code.startswith("bad_") and case.code not in ("bad_expression", "bad_factor")}
