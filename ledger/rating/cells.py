@@ -66,9 +66,9 @@ def read_percentiles(engine: Engine, plan: Plan, breached: Sequence[JudgedWindow
     placed = (
         exp.select(
             sql.column("target", "target"),
-            exp.alias_(sql.column("place", "target"), "wanted", quoted=True),
+            sql.named(sql.column("place", "target"), "wanted"),
             sql.column("judged_latency_us", "request"),
-            exp.alias_(
+            sql.named(
                 exp.Window(
                     this=exp.RowNumber(),
                     partition_by=[sql.column("target", "target")],
@@ -77,12 +77,11 @@ def read_percentiles(engine: Engine, plan: Plan, breached: Sequence[JudgedWindow
                     ),
                 ),
                 "place",
-                quoted=True,
             ),
         )
-        .from_(plan.requests().subquery("request"))
+        .from_(plan.requests().subquery("request", copy=False), copy=False)
         .join(
-            target.subquery("target"),
+            target.subquery("target", copy=False),
             on=sql.both(
                 exp.EQ(this=sql.column("window_start", "request"), expression=sql.column("window_start", "target")),
                 exp.EQ(this=plan.scope(sql.column("model", "request")), expression=sql.column("scope", "target")),
@@ -92,7 +91,7 @@ def read_percentiles(engine: Engine, plan: Plan, breached: Sequence[JudgedWindow
     )
     at_rank = (
         exp.select(sql.column("target"), sql.column("judged_latency_us"))
-        .from_(placed.subquery("placed"))
+        .from_(placed.subquery("placed", copy=False), copy=False)
         .where(exp.EQ(this=sql.column("place"), expression=sql.column("wanted")))
     )
     found = {breached[row["target"]]: row["judged_latency_us"] for row in engine.rows(at_rank)}

@@ -58,34 +58,34 @@ def exempt_requests(exemption: ColdStart, *, day: exp.Expr, counts: exp.Expr) ->
     candidate = (
         exp.select(
             *(sql.column(name) for name in ("account", "request_id", "received_at")),
-            exp.alias_(day.copy(), "day", quoted=True),
-            exp.alias_(is_own, "is_own", quoted=True),
-            exp.alias_(sql.choose([(is_own, sql.column("request_id"))], sql.column("cold_start_id")), "occurrence", quoted=True),
-            exp.alias_(sql.choose([(is_own, sql.column("account"))], sql.text("")), "owner", quoted=True),
+            sql.named(day.copy(), "day"),
+            sql.named(is_own, "is_own"),
+            sql.named(sql.choose([(is_own, sql.column("request_id"))], sql.column("cold_start_id")), "occurrence"),
+            sql.named(sql.choose([(is_own, sql.column("account"))], sql.text("")), "owner"),
         )
-        .from_(exp.to_table("measured"))
+        .from_(exp.to_table("measured"), copy=False)
         .where(sql.is_known(sql.column("cold_start_id")), counts.copy())
     )
     key = ("day", "is_own", "occurrence", "owner")
     in_occurrence = exp.select(
         exp.Star(),
-        exp.alias_(_row_number(key, ("received_at", "account", "request_id")), "place", quoted=True),
-    ).from_(candidate.subquery("candidate"))
+        sql.named(_row_number(key, ("received_at", "account", "request_id")), "place"),
+    ).from_(candidate.subquery("candidate"), copy=False)
     first = (
         exp.select(
             *(sql.column(name) for name in key),
-            exp.alias_(sql.column("received_at"), "first_at", quoted=True),
-            exp.alias_(_row_number(("day",), ("received_at", "occurrence", "account", "is_own")), "rank", quoted=True),
+            sql.named(sql.column("received_at"), "first_at"),
+            sql.named(_row_number(("day",), ("received_at", "occurrence", "account", "is_own")), "rank"),
         )
-        .from_(in_occurrence.subquery("in_occurrence"))
+        .from_(in_occurrence.subquery("in_occurrence", copy=False), copy=False)
         .where(exp.EQ(this=sql.column("place"), expression=sql.number(1)))
     )
     last_at = exp.Add(this=sql.column("first_at", "first"), expression=sql.span(timedelta(microseconds=exemption.max_duration_us)))
     same = [exp.EQ(this=sql.column(name, "candidate"), expression=sql.column(name, "first")) for name in key]
     return (
         exp.select(sql.column("account", "candidate"), sql.column("request_id", "candidate"))
-        .from_(candidate.subquery("candidate"))
-        .join(first.subquery("first"), on=sql.both(*same))
+        .from_(candidate.subquery("candidate", copy=False), copy=False)
+        .join(first.subquery("first", copy=False), on=sql.both(*same))
         .where(
             exp.LTE(this=sql.column("rank", "first"), expression=sql.number(exemption.limit)),
             exp.LTE(this=sql.column("received_at", "candidate"), expression=last_at),

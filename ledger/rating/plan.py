@@ -73,7 +73,7 @@ class Plan:
             "requests_without_usage": _total(
                 exp.cast(
                     sql.both(
-                        exp.EQ(this=self.outcome, expression=sql.text(Outcome.CANCELLED)),
+                        exp.EQ(this=sql.column("outcome"), expression=sql.text(Outcome.CANCELLED)),
                         sql.either(sql.is_null(sql.column("input_tokens")), sql.is_null(sql.column("output_tokens"))),
                     ),
                     "int",
@@ -89,31 +89,31 @@ class Plan:
             "tokens_output": _total(sql.known_or(sql.column("output_tokens"), sql.number(0))),
         }
         signatures = (
-            exp.select(*self._signature(), *(exp.alias_(total, name, quoted=True) for name, total in sums.items()))
-            .from_(exp.to_table("measured"))
-            .group_by(*(sql.number(position) for position in range(1, len(SIGNATURE) + 1)))
+            exp.select(*self._signature(), *(sql.named(total, name) for name, total in sums.items()))
+            .from_(exp.to_table("measured"), copy=False)
+            .group_by(*(sql.number(position) for position in range(1, len(SIGNATURE) + 1)), copy=False)
         )
         ruled = exp.select(
-            exp.alias_(sql.number(self.stretch), "stretch", quoted=True),
+            sql.named(sql.number(self.stretch), "stretch"),
             *(sql.column(name) for name in SIGNATURE),
-            *(exp.alias_(rule, name, quoted=True) for name, rule in self._rules().items()),
+            *(sql.named(rule, name) for name, rule in self._rules().items()),
             *(sql.column(name) for name in SUMS),
-        ).from_(signatures.subquery("signatures"))
+        ).from_(signatures.subquery("signatures", copy=False), copy=False)
         return self._with_measured(ruled)
 
     def requests(self) -> exp.Query:
         """One row per event: its identity, latency (null if unknown, and if it failed) and received_at, with SIGNATURE and RULES."""
-        failed = exp.In(this=self.outcome.copy(), expressions=[sql.text(o) for o in Outcome if o.is_failure])
+        failed = sql.among(sql.column("outcome"), [o for o in Outcome if o.is_failure])
         single = exp.select(
             *(sql.column(name) for name in ("account", "request_id", "revision", "received_at")),
-            exp.alias_(sql.choose([(failed, sql.null())], sql.column("latency_us")), "judged_latency_us", quoted=True),
+            sql.named(sql.choose([(failed, sql.null())], sql.column("latency_us")), "judged_latency_us"),
             *self._signature(),
-        ).from_(exp.to_table("measured"))
+        ).from_(exp.to_table("measured"), copy=False)
         ruled = exp.select(
-            exp.alias_(sql.number(self.stretch), "stretch", quoted=True),
+            sql.named(sql.number(self.stretch), "stretch"),
             *(sql.column(name) for name in ("account", "request_id", "revision", "received_at", "judged_latency_us", *SIGNATURE)),
-            *(exp.alias_(rule, name, quoted=True) for name, rule in self._rules().items()),
-        ).from_(single.subquery("single"))
+            *(sql.named(rule, name) for name, rule in self._rules().items()),
+        ).from_(single.subquery("single", copy=False), copy=False)
         return self._with_measured(ruled)
 
     def scope(self, model: exp.Expr) -> exp.Expr:
@@ -128,7 +128,7 @@ class Plan:
     # -- step 0: the events of the span, with what is derived from their measurements
 
     def _with_measured(self, query: exp.Select) -> exp.Query:
-        query = query.with_("measured", as_=self._measured(), materialized=False)
+        query = query.with_("measured", as_=self._measured(), materialized=False, copy=False)
         for position, exemption in enumerate(self.contract.exemptions):
             if isinstance(exemption, ColdStart):
                 query = query.with_(
@@ -137,33 +137,37 @@ class Plan:
                         exemption,
                         day=self._day,
                         counts=sql.both(
-                            sql.among(self.outcome, [Outcome.SUCCESS, Outcome.CANCELLED]),
+                            sql.among(sql.column("outcome"), [Outcome.SUCCESS, Outcome.CANCELLED]),
                             exp.Not(this=exp.paren(sql.either(*(self._takes(p) for p in range(position))))),
                         ),
                     ),
+                    copy=False,
                 )
         return query
 
     def _measured(self) -> exp.Select:
-        """Current events of the contract's accounts in the span, with `latency_us` and `cold_start_id`."""
+        """Current events of the contract's accounts in the span, with `outcome`, `latency_us` and `cold_start_id`."""
         received_at, accounts = sql.column("received_at"), self.contract.parties.customer.accounts
         cold_start_id = cold_start.identity([(load.interval_id, load.node, load.model, load.start, load.end) for load in self.loads])
         return (
             exp.select(
-                exp.Star(), exp.alias_(self._latency(), "latency_us", quoted=True), exp.alias_(cold_start_id, "cold_start_id", quoted=True)
+                exp.Star(),
+                sql.named(self._outcome(), "outcome"),
+                sql.named(self._latency(), "latency_us"),
+                sql.named(cold_start_id, "cold_start_id"),
             )
-            .from_(self.source.subquery("event"))
+            .from_(self.source.copy().subquery("event", copy=False), copy=False)
             .where(
                 sql.among(sql.column("account"), accounts),
                 exp.GTE(this=received_at.copy(), expression=sql.instant(self.days.starts[0])),
                 exp.LT(this=received_at.copy(), expression=sql.instant(self.days.end)),
+                copy=False,
             )
         )
 
     # -- step 1: outcome
 
-    @cached_property
-    def outcome(self) -> exp.Expr:
+    def _outcome(self) -> exp.Expr:
         """The outcome by status, in order of precedence."""
         status = sql.column("status")
 
@@ -188,7 +192,7 @@ class Plan:
             (exp.EQ(this=sql.column("queue"), expression=sql.text(queue)), self._latency_by(name)) for queue, name in terms.by_queue.items()
         ]
         defined = sql.choose(by_queue, self._latency_by(terms.default))
-        waited = sql.choose([(exp.EQ(this=self.outcome.copy(), expression=sql.text(Outcome.CANCELLED)), measured("e2e"))])
+        waited = sql.choose([(exp.EQ(this=self._outcome(), expression=sql.text(Outcome.CANCELLED)), measured("e2e"))])
         return sql.known_or(defined, waited)
 
     def _latency_by(self, name: str) -> exp.Expr:
@@ -228,7 +232,7 @@ class Plan:
     def _takes(self, position: int) -> exp.Expr:
         """Whether the exemption's own condition holds; never null."""
         exemption = self.contract.exemptions[position]
-        answered = sql.among(self.outcome, [Outcome.SUCCESS, Outcome.CANCELLED])
+        answered = sql.among(sql.column("outcome"), [Outcome.SUCCESS, Outcome.CANCELLED])
         match exemption:
             case CircuitBreaker(queues=queues):
                 return sql.both(sql.among(sql.column("queue"), queues), self._breaker_open())
@@ -291,12 +295,12 @@ class Plan:
             "model": sql.column("model"),
             "queue": sql.column("queue"),
             "forfeited": self._forfeited(),
-            "outcome": self.outcome.copy(),
+            "outcome": sql.column("outcome"),
             "exemption": self._exemption(),
             "latency_class": self._latency_class(),
         }
         assert tuple(parts) == SIGNATURE
-        return [exp.alias_(part, name, quoted=True) for name, part in parts.items()]
+        return [sql.named(part, name) for name, part in parts.items()]
 
     def _forfeited(self) -> exp.Expr:
         """Whether the queue's multiplier falls away because the wait was above the queue's limit, or is unknown."""

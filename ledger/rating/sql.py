@@ -41,6 +41,11 @@ def span(value: timedelta) -> exp.Expr:
     return exp.Interval(this=text(str(value // MICROSECOND)), unit=exp.var("MICROSECOND"))
 
 
+def named(expression: exp.Expr, name: str) -> exp.Expr:
+    """`expression AS name`. Takes the expression over: give a copy if it is used elsewhere."""
+    return exp.alias_(expression, name, quoted=True, copy=False)
+
+
 def null() -> exp.Expr:
     """The unknown value."""
     return exp.Null()
@@ -58,12 +63,12 @@ def is_known(expression: exp.Expr) -> exp.Expr:
 
 def both(*conditions: exp.Expr) -> exp.Expr:
     """All conditions; none is true."""
-    return exp.and_(*(c.copy() for c in conditions)) if conditions else boolean(True)
+    return exp.and_(*(c.copy() for c in conditions), copy=False) if conditions else boolean(True)
 
 
 def either(*conditions: exp.Expr) -> exp.Expr:
     """Any of the conditions; none is false."""
-    return exp.or_(*(c.copy() for c in conditions)) if conditions else boolean(False)
+    return exp.or_(*(c.copy() for c in conditions), copy=False) if conditions else boolean(False)
 
 
 def among(expression: exp.Expr, values: Sequence[str]) -> exp.Expr:
@@ -75,10 +80,10 @@ def choose(branches: Iterable[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr | 
     """`CASE WHEN condition THEN value ... ELSE otherwise END`; just `otherwise` without branches."""
     case = exp.Case()
     for condition, value in branches:
-        case = case.when(condition.copy(), value.copy())
+        case = case.when(condition.copy(), value.copy(), copy=False)
     if not case.args.get("ifs"):
         return (otherwise or exp.Null()).copy()
-    return case.else_(otherwise.copy()) if otherwise is not None else case
+    return case.else_(otherwise.copy(), copy=False) if otherwise is not None else case
 
 
 def known_or(expression: exp.Expr, default: exp.Expr) -> exp.Expr:
@@ -92,4 +97,4 @@ def rows(columns: Sequence[tuple[str, str]], values: Sequence[Sequence[exp.Expr]
         expressions=[exp.Tuple(expressions=list(row)) for row in values],
         alias=exp.TableAlias(this=exp.to_identifier("row", quoted=True), columns=[exp.to_identifier(n, quoted=True) for n, _ in columns]),
     )
-    return exp.select(*(exp.alias_(exp.cast(column(name), kind), name, quoted=True) for name, kind in columns)).from_(table, copy=False)
+    return exp.select(*(named(exp.cast(column(name), kind, copy=False), name) for name, kind in columns)).from_(table, copy=False)

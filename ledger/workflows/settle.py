@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from iso4217 import Currency
 from sqlalchemy import Connection
+from sqlglot import exp
 
 from ledger.contract.lint import lint_breaker_share
 from ledger.documents.invoice import invoice_html
@@ -172,7 +173,7 @@ def _settle_contract(
     connection: Connection, terms: Period, intervals: Sequence[RecordedInterval], surroundings: Surroundings
 ) -> tuple[Statement, Draft] | Stopped:
     engine = PostgresEngine(connection)
-    plans = contract_plans(terms, intervals)
+    plans = contract_plans(terms, intervals, current_events())
     cells = [cell for plan in plans for cell in read_cells(engine, plan)]
     unrated = find_unrated(terms, cells)
     if unrated:
@@ -192,8 +193,8 @@ def _settle_contract(
     return statement, draft
 
 
-def contract_plans(terms: Period, intervals: Sequence[RecordedInterval]) -> list[Plan]:
-    """The classification plan of each piece of the period."""
+def contract_plans(terms: Period, intervals: Sequence[RecordedInterval], source: exp.Select) -> list[Plan]:
+    """The classification plan of each piece of the period, over the standing events that `source` gives."""
     breakers = [Breaker(node=i.node, start=i.start, end=i.end) for i in intervals if i.kind == "circuit_breaker"]
     loads = [
         ModelLoad(interval_id=i.interval_id, node=i.node, model=i.model, start=i.start, end=i.end)
@@ -207,7 +208,7 @@ def contract_plans(terms: Period, intervals: Sequence[RecordedInterval]) -> list
             days=piece.days,
             breakers=[breaker for breaker in breakers if breaker.start < piece.days.end and breaker.end > piece.days.starts[0]],
             loads=[load for load in loads if load.end > piece.days.starts[0]],
-            source=current_events(),
+            source=source,
         )
         for stretch, piece in enumerate(terms.pieces)
     ]
