@@ -1,5 +1,6 @@
 """The strict reader: texts mean what they look like, every error is shown, and no file makes it stumble."""
 
+import json
 import random
 import time
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from ledger.contract.diagnostic import Severity
 from ledger.contract.model import Async, Corrections
 from ledger.contract.reader import read_contract
 from ledger.contract.rules import RESERVED_TIERS
+from ledger.contract.scalar import parse_duration
 
 from .golden import GOLDEN, QUIET, edited, read
 
@@ -145,6 +147,24 @@ def test_a_tier_gap_is_shown_with_a_latency_that_has_no_price() -> None:
     (gap,) = result.diagnostics
     assert (gap.code, gap.line) == ("tier_gap", 40)
     assert gap.found == "no price for 99.001ms: `standard` begins above it"
+
+
+@pytest.mark.parametrize(("latency", "multiplier"), [("99.999ms", "2.0"), ("100ms", "1.0"), ("300ms", "1.0"), ("300.001ms", "0.3")])
+def test_a_latency_at_an_edge_has_the_multiplier_of_its_tier(latency: str, multiplier: str) -> None:
+    latency_us = parse_duration(latency)
+    tiers = [tier for tier in read().pricing.tiers if tier.latency.from_us <= latency_us < (tier.latency.until_us or 10**15)]
+    assert [tier.multiplier for tier in tiers] == [Decimal(multiplier)]
+
+
+def test_line_ends_and_block_texts_change_nothing() -> None:
+    assert read(base=QUIET.replace("\n", "\r\n")) == read()
+    folded = "    hybrid: >-\n      if(inference / e2e < 0.30,\n      e2e, inference)\n"
+    assert read('    hybrid: "if(inference / e2e < 0.30, e2e, inference)"\n', folded) == read()
+
+
+def test_a_contract_in_json_is_read_too() -> None:
+    assert read(base=json.dumps(yaml.load(QUIET, Loader=yaml.BaseLoader))) == read()
+    assert read(base=json.dumps(yaml.load(QUIET, Loader=yaml.BaseLoader), indent=2)) == read()
 
 
 edges = st.integers(0, 12)

@@ -96,13 +96,17 @@ REFUSED: list[tuple[Callable[[object], Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("parse", "text", "value"), READ, ids=lambda value: str(value)[:40])
+def named(value: object) -> str:
+    return getattr(value, "__name__", repr(value)[:40])
+
+
+@pytest.mark.parametrize(("parse", "text", "value"), READ, ids=named)
 def test_a_text_is_read_exactly(parse: Callable[[object], Any], text: str, value: Any) -> None:
     assert parse(text) == value
     assert type(parse(text)) is type(value)
 
 
-@pytest.mark.parametrize(("parse", "text"), REFUSED, ids=lambda value: getattr(value, "__name__", repr(value)[:40]))
+@pytest.mark.parametrize(("parse", "text"), REFUSED, ids=named)
 def test_any_other_text_is_refused_with_what_to_do(parse: Callable[[object], Any], text: str) -> None:
     with pytest.raises(Refusal) as refusal:
         parse(text)
