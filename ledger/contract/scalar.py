@@ -269,7 +269,11 @@ _SPAN = re.compile(
 
 
 def parse_span(value: object) -> Span:
-    """`< a`, `<= a`, `> a`, `>= a`, `a .. b` (both included) or `a ..< b`. Whole microseconds make every span half open."""
+    """`< a`, `<= a`, `> a`, `>= a`, `a .. b` (both included) or `a ..< b`. Whole microseconds make every span half open.
+
+    >>> parse_span("100ms .. 300ms")
+    Span(text='100ms .. 300ms', from_us=100000, until_us=300001)
+    """
     text = text_of(value)
     match = _SPAN.fullmatch(text)
     if not match:
