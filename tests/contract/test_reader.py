@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ledger.contract.diagnostic import Severity
 from ledger.contract.model import Async, Corrections
-from ledger.contract.reader import read_contract
+from ledger.contract.reader import ReadResult, read_contract
 from ledger.contract.rules import RESERVED_TIERS
 from ledger.contract.scalar import parse_duration
 
@@ -70,10 +70,9 @@ def test_the_lines_of_a_key_given_twice_are_both_shown() -> None:
 
 
 def test_nine_levels_of_aliases_are_refused_in_under_a_second() -> None:
-    content = (GOLDEN / "bad" / "nine-levels-of-aliases.yaml").read_bytes()
-    assert any(reading_seconds(content) < 1 for _ in range(3))
-    found = errors(content)
-    assert {"anchor 1", "alias 2", "anchor 2", "alias 10"} <= set(found)
+    result = read_in_under_a_second((GOLDEN / "bad" / "nine-levels-of-aliases.yaml").read_bytes())
+    found = {f"{each.code} {each.line}" for each in result.diagnostics}
+    assert {"anchor 1", "alias 2", "anchor 2", "alias 10"} <= found
 
 
 HURTING = {
@@ -97,18 +96,20 @@ HURTING = {
 }
 
 
-def reading_seconds(content: bytes) -> float:
-    started = time.process_time()
-    read_contract(content, "contract.yaml")
-    return time.process_time() - started
-
-
 @pytest.mark.parametrize("name", HURTING)
 def test_files_made_to_hurt_are_refused_in_under_a_second(name: str) -> None:
-    assert any(reading_seconds(HURTING[name]) < 1 for _ in range(3))  # a busy machine may need a second try
-    result = read_contract(HURTING[name], "contract.yaml")
+    result = read_in_under_a_second(HURTING[name])
     assert result.contract is None or name == "accounts"
     assert len(result.diagnostics) <= 500
+
+
+def read_in_under_a_second(content: bytes) -> ReadResult:
+    for _ in range(4):  # a busy machine may need another try
+        started = time.process_time()
+        result = read_contract(content, "contract.yaml")
+        if time.process_time() - started < 1:
+            return result
+    raise AssertionError("reading took more than a second")
 
 
 def test_all_errors_are_shown_in_one_run_in_the_order_of_the_file() -> None:
