@@ -3,6 +3,7 @@
 Each warning has a function of its own, entered in the order of the specification. Source: specification, section 3, "Lint".
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -176,7 +177,7 @@ def _calendar_of_a_party(contract: Contract) -> Iterator[Finding]:
     if contract.calendar.timezone not in ("UTC", "Etc/UTC"):
         return
     for role, party in (("provider", contract.parties.provider), ("customer", contract.parties.customer)):
-        country = party.address[-1]
+        country = re.split("[ ,]+", party.address[-1])[-1]
         if country in _countries() and country not in COUNTRIES_ON_UTC:
             found = f"{contract.calendar.timezone}, with a {role} in {country}"
             cure = "days and months would not be those of the parties: write their zone"

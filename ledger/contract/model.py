@@ -15,6 +15,7 @@ from ledger.contract.diagnostic import Path, Refusal
 from ledger.contract.expression import Expression
 from ledger.contract.scalar import (
     Clause,
+    ContractId,
     Count,
     Currency,
     Day,
@@ -394,7 +395,7 @@ class Contract(Terms):
     """One version of one contract, complete."""
 
     schema_name: Literal["ledger/contract/v1"] = Field(alias="schema")
-    id: Identifier
+    id: ContractId
     version: VersionNumber
     replaces: VersionNumber | None = None
     title: Line | None = None

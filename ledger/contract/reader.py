@@ -6,8 +6,10 @@ Source: specification, section 3.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from itertools import islice
 from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -112,14 +114,16 @@ def _readable_sections(value: object) -> Mapping[str, Any]:
     for name, field in Contract.model_fields.items():
         key = field.alias or name
         if isinstance(value, dict) and key in value:
-            try:
-                adapter: TypeAdapter[Any] = TypeAdapter(field.rebuild_annotation())
-                sections[name] = adapter.validate_python(value[key], by_alias=True, by_name=False)
-            except ValidationError:
-                continue
+            with suppress(ValidationError):
+                sections[name] = _section(name).validate_python(value[key], by_alias=True, by_name=False)
         elif not field.is_required():
-            sections[name] = field.get_default(call_default_factory=True)
+            sections[name] = field.default
     return sections
+
+
+@cache
+def _section(name: str) -> TypeAdapter[Any]:
+    return TypeAdapter(Contract.model_fields[name].rebuild_annotation())
 
 
 def _walk(node: Node, path: Path) -> tuple[Node, int, int]:

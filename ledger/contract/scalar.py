@@ -31,6 +31,7 @@ _INTEGER = re.compile(r"[0-9]{1,12}")
 _DAY = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}")
 _INSTANT = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}")
+_CONTRACT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 # Characters that make a text look like another one: they turn the direction of writing.
@@ -190,6 +191,15 @@ def parse_identifier(value: object) -> str:
     return text
 
 
+def parse_contract_id(value: object) -> str:
+    """A name without `/` and `:`, since files are called after it."""
+    text = text_of(value)
+    if not _CONTRACT_ID.fullmatch(text):
+        cure = "begin with a letter or digit; use no spaces, no slashes and at most 100 characters"
+        raise Refusal("bad_name", "a name of the letters a to z, digits and . _ -", cure)
+    return text
+
+
 def parse_line(value: object) -> str:
     """One line of text of 1 to 200 characters, without control characters and without spaces at its ends."""
     text = text_of(value)
@@ -259,7 +269,11 @@ _SPAN = re.compile(
 
 
 def parse_span(value: object) -> Span:
-    """`< a`, `<= a`, `> a`, `>= a`, `a .. b` (both included) or `a ..< b`. Whole microseconds make every span half open."""
+    """`< a`, `<= a`, `> a`, `>= a`, `a .. b` (both included) or `a ..< b`. Whole microseconds make every span half open.
+
+    >>> parse_span("100ms .. 300ms")
+    Span(text='100ms .. 300ms', from_us=100000, until_us=300001)
+    """
     text = text_of(value)
     match = _SPAN.fullmatch(text)
     if not match:
@@ -317,9 +331,11 @@ def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """A list of at least one entry, none of them twice."""
     if not values:
         raise Refusal("empty_list", "a list of at least one entry", "add an entry", found="an empty list")
-    twice = next((value for at, value in enumerate(values) if value in values[:at]), None)
-    if twice is not None:
-        raise Refusal("repeated_entry", "a list without repetition", "remove one of them", found=f"`{twice}` twice")
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            raise Refusal("repeated_entry", "a list without repetition", "remove one of them", found=f"`{value}` twice")
+        seen.add(value)
     return values
 
 
@@ -349,6 +365,7 @@ Day = Annotated[date, PlainValidator(parse_day)]
 Instant = Annotated[datetime, PlainValidator(parse_instant)]
 YesNo = Annotated[bool, PlainValidator(parse_yes_no)]
 Identifier = Annotated[str, PlainValidator(parse_identifier)]
+ContractId = Annotated[str, PlainValidator(parse_contract_id)]
 Line = Annotated[str, PlainValidator(parse_line)]
 Clause = Annotated[str | None, PlainValidator(parse_line)]
 Currency = Annotated[str, PlainValidator(parse_currency)]

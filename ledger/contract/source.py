@@ -87,7 +87,7 @@ class _Source:
     def read(self, content: bytes) -> Node | None:
         text = self._decoded(content)
         try:
-            return self._document(self._events(text))
+            return self._document(self._events(text), text)
         except yaml.MarkedYAMLError as error:
             self._refuse_syntax(error)
         except (yaml.YAMLError, ValueError, OverflowError):  # PyYAML lets a few of Python's own errors through, as for "\UFFFFFFFF"
@@ -125,14 +125,16 @@ class _Source:
             raise _Stop
         return text
 
-    def _document(self, events: Iterator[yaml.Event]) -> Node | None:
+    def _document(self, events: Iterator[yaml.Event], text: str) -> Node | None:
         next(events)
         start = next(events)
         if isinstance(start, yaml.StreamEndEvent):
             self.refuse("empty_file", (0, 0), "no text", "a contract", "write the contract, or start from a ready-made one")
             return None
         assert isinstance(start, yaml.DocumentStartEvent)
-        if start.tags or start.version not in (None, (1, 2)):
+        assert start.start_mark is not None and start.end_mark is not None
+        head = text[start.start_mark.index : start.end_mark.index].splitlines()
+        if any(line.startswith("%") and not re.fullmatch(r"%YAML 1\.2 *(#.*)?", line) for line in head):
             self.refuse("tag", _mark(start), "a directive", "the first key", "remove the lines that begin with %")
         root = self._node(events, next(events), depth=1)
         next(events)
@@ -214,8 +216,16 @@ _SYNTAX: tuple[tuple[str, tuple[str, str]], ...] = (
     ("expected ',' or '}'", ("a `{` that is not closed, or a missing comma", "close it with `}` and put commas between the entries")),
     ("mapping values are not allowed", ("a second `: ` or another indentation", "put the value in quotes, or align the line")),
     ("could not find expected ':'", ("a line without `: `", "write `key: value`; put a text of several words in quotes")),
+    ("'<scalar>'", ("text after a value that has ended", "put the whole value in quotes, or align the line")),
     ("block collection", ("a line that is not a list entry", "align it with its neighbours")),
     ("block mapping", ("a line that does not fit the indentation above it", "align it with its neighbours")),
+    ("'<stream end>'", ("the end of the file within brackets", "close the bracket")),
+    ("node content", ("a sign of YAML where a value belongs", "put the value in quotes, or remove it")),
+    ("block scalar", ("a block of text that begins in no way that YAML knows", "write `|` or `>` alone on the line of the key")),
+    ("incompatible", ("a directive of another YAML than 1.2", "remove the line that begins with %")),
+    ("directive", ("a line that begins with %", "remove it")),
+    ("alias", ("`*` without a name", "remove it, or put the value in quotes")),
+    ("anchor", ("`&` without a name", "remove it, or put the value in quotes")),
     ("tag", ("a tag that is not declared", "remove the word that begins with !")),
     ("cannot start any token", ("a character that cannot begin a value", "put the value in quotes")),
 )

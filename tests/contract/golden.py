@@ -1,6 +1,7 @@
 """The golden contracts: good and bad files, and the table of rules as edits of good files."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def _case(row: dict[str, Any]) -> Case:
     )
 
 
+@cache
 def check(files: tuple[tuple[str, bytes], ...]) -> tuple[Diagnostic, ...]:
     """Everything that is wrong with the files, by themselves and together."""
     contracts: list[tuple[str, Contract]] = []
