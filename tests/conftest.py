@@ -110,9 +110,11 @@ RunLedgerProcess = Callable[..., "subprocess.CompletedProcess[str]"]
 def run_ledger_process(database_url: str) -> RunLedgerProcess:
     """The same in a process of its own, as a user's shell would."""
 
-    def run(*arguments: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+    def run(
+        *arguments: str | os.PathLike[str], env: Mapping[str, str] | None = None, input: str = ""
+    ) -> "subprocess.CompletedProcess[str]":
         environment = os.environ | {"LEDGER_DATABASE_URL": database_url} | (env or {})
         command = [sys.executable, "-m", "ledger", *map(os.fspath, arguments)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, env=environment, input=input, capture_output=True, text=True, timeout=120, check=False)
 
     return run

@@ -121,10 +121,10 @@ def stop_server(home: Path) -> bool:
         return False
     with _lock(home):
         postmaster = _answering_postmaster(home) if _probe(home) is _State.READY else _postmaster(home)
-        if postmaster is None:
-            return False
-        _end(home, postmaster)
-        return True
+        if postmaster is not None:
+            _end(home, postmaster)
+        _forget_socket(home)
+        return postmaster is not None
 
 
 # Files of a home. All but the data folder's are small and owned by whoever owns the home.
@@ -145,6 +145,12 @@ def _socket_folder(home: Path) -> Path | None:
     except FileNotFoundError:
         return None
     return Path(text) if text else None
+
+
+def _forget_socket(home: Path) -> None:
+    if (folder := _socket_folder(home)) is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+    (home / "socket").unlink(missing_ok=True)
 
 
 def _write_private(path: Path, text: str) -> None:
@@ -397,8 +403,7 @@ def _launch(home: Path, *, last_attempt: bool) -> None:
     _compare_versions(home)
     _end_orphans(home)
     (_data(home) / "postmaster.pid").unlink(missing_ok=True)
-    if (old := _socket_folder(home)) is not None:
-        shutil.rmtree(old, ignore_errors=True)
+    _forget_socket(home)
     folder = Path(tempfile.mkdtemp(prefix="ledger-", dir="/tmp" if Path("/tmp").is_dir() else None))
     if account.user is not None:
         os.chown(folder, account.user, account.group or 0)
@@ -451,9 +456,6 @@ def _end(home: Path, postmaster: int) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while pid_file.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
-    if (folder := _socket_folder(home)) is not None:
-        shutil.rmtree(folder, ignore_errors=True)
-    (home / "socket").unlink(missing_ok=True)
 
 
 def _settings(home: Path) -> dict[str, str]:
