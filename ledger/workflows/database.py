@@ -10,9 +10,10 @@ from pathlib import Path
 
 from sqlalchemy import URL, text
 
-from ledger.errors import LedgerError
+from ledger.errors import DatabaseUnavailable, LedgerError
 from ledger.store.database import connect, head_revision, place, schema_revision
-from ledger.store.embedded import DatabaseUnavailable, find_binary, find_server, home_folder, stop_server
+from ledger.store.embedded import find_server, home_folder, stop_server
+from ledger.store.programs import find_binary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from ledger.errors import LedgerError
+from ledger.errors import DatabaseUnavailable, LedgerError
 from ledger.store.database import ClockRefused, Database, SchemaMismatch, connect, open_database
-from ledger.store.embedded import DatabaseUnavailable, Server
+from ledger.store.embedded import Server
 from ledger.store.migration import upgrade
 
 

@@ -14,7 +14,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from ledger.store.embedded import DatabaseUnavailable, Server, find_binary, find_server, running_server, stop_server
+from ledger.errors import DatabaseUnavailable
+from ledger.store.embedded import Server, find_server, running_server, stop_server
+from ledger.store.programs import find_binary
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
@@ -275,6 +277,21 @@ def test_a_long_path_under_a_closed_folder_works(folder: Path) -> None:
     assert select_one(found) == (1,)
     assert finish(ledger(home, "database", "stop"))[1] == "stopped\n"
     assert finish(ledger(home, "database", "upgrade"))[1] == "nothing to do, schema 0001\n"
+
+
+@needs_root
+def test_root_without_namespaces_still_reaches_a_closed_folder(folder: Path) -> None:
+    closed, programs = folder / "closed", folder / "programs"
+    closed.mkdir(mode=0o700)
+    programs.mkdir()
+    for name in ("setpriv", "true", "sh"):  # no unshare: as in a container that forbids namespaces
+        (programs / name).symlink_to(shutil.which(name) or name)
+    environment = {"PATH": str(programs), "LEDGER_HOME": str(closed / "home")}
+    for expected in ("created tables", "nothing to do"):
+        code, output, errors = finish(ledger(closed / "home", env=environment))
+        assert (code, errors) == (0, "") and expected in output
+        assert stop_server(closed / "home")
+    assert (closed / "home" / "postgres").stat().st_uid == NOBODY
 
 
 def as_nobody(act: Callable[[], object]) -> None:
