@@ -182,7 +182,8 @@ def _lock(home: Path) -> Iterator[None]:
 
 def _server(home: Path) -> Server:
     folder = _socket_folder(home)
-    assert folder is not None
+    if folder is None:
+        raise DatabaseUnavailable("the embedded database was stopped at this moment", cure="run the command again")
     return Server(home=home, socket_folder=folder, password=_password(home))
 
 

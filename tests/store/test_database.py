@@ -135,6 +135,13 @@ def test_an_unreachable_database_is_named_without_its_password() -> None:
     assert refused.value.exit_code == 4 and "refused" in str(refused.value) and "secret" not in str(refused.value)
 
 
+def test_an_old_postgresql_is_refused(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ledger.store.database.OLDEST_POSTGRESQL", 99)  # every server is too old for that
+    with pytest.raises(DatabaseUnavailable, match="is PostgreSQL 1") as refused:
+        open_database(database_url)
+    assert refused.value.cure == "PostgreSQL 99 or newer is needed"
+
+
 def test_no_password_is_shown_by_a_database(database: Database, server: Server) -> None:
     assert server.password in database.url
     assert server.password not in repr(database) + str(database.engine.url)
