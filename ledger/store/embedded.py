@@ -256,9 +256,13 @@ def _noted_pid(home: Path) -> int | None:
 
 
 def _is_ours(pid: int, home: Path) -> bool | None:
-    """Whether a process is of this home's server: they all stand in its data folder. None if it is gone or the system does not say."""
+    """Whether a process is of this home's server: they all stand in its data folder. None if it is gone or the system does not say.
+
+    A process that has ended and that nobody has taken note of (a zombie; a container may keep them for ever) is not ours any more.
+    """
     try:
-        if Path(f"/proc/{pid}/comm").read_text() != "postgres\n":
+        status = Path(f"/proc/{pid}/status").read_text()
+        if not status.startswith("Name:\tpostgres\n") or "\nState:\tZ" in status:
             return False
         return os.path.samefile(f"/proc/{pid}/cwd", _data(home))
     except OSError:
@@ -362,13 +366,19 @@ def _clear_the_way(home: Path) -> None:
 
     A pid file about which the system does not say is left for PostgreSQL to judge: two servers on one folder would destroy it.
     """
-    for entry in Path("/proc").glob("[0-9]*"):
-        if _is_ours(int(entry.name), home):
+    deadline = time.monotonic() + 10
+    while (orphans := _processes(home)) and time.monotonic() < deadline:
+        for orphan in orphans:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(int(entry.name), signal.SIGQUIT)
+                os.kill(orphan, signal.SIGQUIT)
+        time.sleep(0.02)
     pid = _noted_pid(home)
     if pid is not None and _is_ours(pid, home) is False:
         (_data(home) / "postmaster.pid").unlink()
+
+
+def _processes(home: Path) -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if _is_ours(int(entry.name), home)]
 
 
 def _end(home: Path, postmaster: int) -> None:
@@ -376,7 +386,7 @@ def _end(home: Path, postmaster: int) -> None:
     deadline = time.monotonic() + _START_SECONDS
     with contextlib.suppress(ProcessLookupError):
         os.kill(postmaster, signal.SIGINT)
-        while _noted_pid(home) == postmaster:
+        while _noted_pid(home) == postmaster and _is_ours(postmaster, home) is not False:
             if time.monotonic() > deadline:
                 raise DatabaseUnavailable(f"the embedded database does not end{_log_tail(home)}", cure=f"see {_log(home)}")
             time.sleep(0.02)
