@@ -12,3 +12,10 @@ class LedgerError(Exception):
         self.message = message
         self.cure = cure
         self.exit_code = exit_code
+
+
+class DatabaseUnavailable(LedgerError):
+    """No database answers, or it cannot be used; exit code 4."""
+
+    def __init__(self, message: str, *, cure: str) -> None:
+        super().__init__(message, cure=cure, exit_code=4)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
@@ -35,38 +36,41 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """One embedded server for the whole run, however many processes test; the last one to finish stops it."""
-    apart = "PYTEST_XDIST_WORKER" in os.environ
+    base, run = tmp_path_factory.getbasetemp(), os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid4().hex)
+    users = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "server-users"
     # A folder that the unprivileged user of a server started by root can enter, unlike pytest's own.
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid4().hex) if apart else uuid4().hex
     home = Path(tempfile.gettempdir()) / f"ledger-tests-{run}"
-    users = home.with_suffix(".users")
-    _count_users(users, +1)
-    try:
+    with _counted(users, +1):
         found = running_server(home)
-        with psycopg.connect(found.url("postgres"), autocommit=True) as connection:
-            connection.execute("SELECT pg_advisory_lock(1)")
-            if connection.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone() is None:
-                connection.execute(f"CREATE DATABASE {TEMPLATE}_draft".encode())
-                engine = connect(found.url(f"{TEMPLATE}_draft"))
-                upgrade(engine, is_test=True)
-                engine.dispose()
-                connection.execute(f"ALTER DATABASE {TEMPLATE}_draft RENAME TO {TEMPLATE}".encode())
-        yield found
-    finally:
-        if _count_users(users, -1) == 0:
+        _make_template(found)
+    yield found
+    with _counted(users, -1) as left:
+        if left == 0:
             stop_server(home)
-            shutil.rmtree(home, ignore_errors=True)
-            users.unlink(missing_ok=True)
+            shutil.rmtree(home)
 
 
-def _count_users(file: Path, change: int) -> int:
+@contextmanager
+def _counted(file: Path, change: int) -> Iterator[int]:
+    """Change the number of processes that use the server, and keep the others waiting meanwhile."""
     with open(file, "a+") as counter:
         fcntl.flock(counter, fcntl.LOCK_EX)
         counter.seek(0)
         users = int(counter.read() or 0) + change
         counter.truncate(0)
         counter.write(str(users))
-        return users
+        counter.flush()
+        yield users
+
+
+def _make_template(server: Server) -> None:
+    """The migrated database that every test's own is copied from."""
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        if connection.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone() is None:
+            connection.execute(f"CREATE DATABASE {TEMPLATE}".encode())
+            engine = connect(server.url(TEMPLATE))
+            upgrade(engine, is_test=True)
+            engine.dispose()
 
 
 @pytest.fixture
@@ -110,9 +114,11 @@ RunLedgerProcess = Callable[..., "subprocess.CompletedProcess[str]"]
 def run_ledger_process(database_url: str) -> RunLedgerProcess:
     """The same in a process of its own, as a user's shell would."""
 
-    def run(*arguments: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+    def run(
+        *arguments: str | os.PathLike[str], env: Mapping[str, str] | None = None, input: str = ""
+    ) -> "subprocess.CompletedProcess[str]":
         environment = os.environ | {"LEDGER_DATABASE_URL": database_url} | (env or {})
         command = [sys.executable, "-m", "ledger", *map(os.fspath, arguments)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(command, env=environment, input=input, capture_output=True, text=True, timeout=120, check=False)
 
     return run

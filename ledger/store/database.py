@@ -15,8 +15,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, 
 from sqlalchemy.exc import ArgumentError, OperationalError
 
 from ledger.bundle import bundled_folder
-from ledger.errors import LedgerError
-from ledger.store.embedded import DatabaseUnavailable, home_folder, running_server
+from ledger.errors import DatabaseUnavailable, LedgerError
+from ledger.store.embedded import home_folder, running_server
 
 OLDEST_POSTGRESQL = 14
 EMBEDDED_DATABASE = "ledger"

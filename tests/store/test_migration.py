@@ -1,0 +1,82 @@
+"""The migrations give what the schema says, forwards and backwards, and twice at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine, text
+
+from ledger.bundle import bundled_folder
+from ledger.store.database import Database, connect, head_revision
+from ledger.store.embedded import Server
+from ledger.store.migration import migrate, upgrade
+from ledger.store.schema import metadata
+
+CATALOG = {
+    "columns": """
+        SELECT table_name, column_name, ordinal_position, data_type, character_maximum_length, is_nullable, column_default, is_identity,
+            collation_name, col_description(format('%I', table_name)::regclass, ordinal_position)
+        FROM information_schema.columns WHERE table_schema = current_schema() AND table_name <> 'alembic_version' ORDER BY 1, 3""",
+    "constraints": """
+        SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+        WHERE connamespace = current_schema()::regnamespace AND contype IN ('c', 'p', 'u', 'f')
+            AND conrelid::regclass::text <> 'alembic_version' ORDER BY 1, 2""",
+    "indexes": """
+        SELECT tablename, indexname, replace(indexdef, schemaname || '.', '') FROM pg_indexes
+        WHERE schemaname = current_schema() AND tablename <> 'alembic_version' AND indexname NOT LIKE 'ex_%' ORDER BY 1, 2""",
+}
+
+
+def catalog(connection: Connection) -> dict[str, list[object]]:
+    """What PostgreSQL itself says about the tables of the current schema."""
+    return {name: [tuple(row) for row in connection.execute(text(query))] for name, query in CATALOG.items()}
+
+
+def test_the_migrated_database_is_what_the_schema_describes(database: Database) -> None:
+    with database.engine.begin() as connection:
+        options = {"compare_type": True, "compare_server_default": True}
+        assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
+        migrated = catalog(connection)
+        connection.execute(text("CREATE SCHEMA described"))
+        connection.execute(text("SET search_path = described"))
+        metadata.create_all(connection)
+        described = catalog(connection)
+        connection.rollback()
+    for kind in CATALOG:
+        assert migrated[kind] == described[kind]
+    assert len(migrated["constraints"]) > 20
+
+
+def test_the_history_is_one_line_and_its_end_is_known_without_alembic() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(bundled_folder("migrations")))
+    script = ScriptDirectory.from_config(config)
+    assert script.get_heads() == [head_revision()]
+    assert all(not revision.is_branch_point and not revision.is_merge_point for revision in script.walk_revisions())
+
+
+def test_down_and_up_again_gives_the_same_database(database: Database) -> None:
+    with database.engine.begin() as connection:
+        before = catalog(connection)
+        migrate(connection, "base")
+        assert catalog(connection) == {"columns": [], "constraints": [], "indexes": []}
+        migrate(connection, "head")
+        assert catalog(connection) == before
+
+
+def test_two_upgrades_at_once_are_harmless(server: Server) -> None:
+    admin = create_engine(server.url("postgres").replace("postgresql", "postgresql+psycopg", 1), isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        connection.execute(text("CREATE DATABASE upgraded_twice"))
+        engines = [connect(server.url("upgraded_twice")) for _ in range(4)]
+        try:
+            with ThreadPoolExecutor(4) as pool:
+                before = list(pool.map(lambda engine: upgrade(engine, is_test=True), engines))
+        finally:
+            for engine in engines:
+                engine.dispose()
+            connection.execute(text("DROP DATABASE upgraded_twice WITH (FORCE)"))
+    admin.dispose()
+    assert sorted(before, key=str) == ["0001", "0001", "0001", None]

@@ -1,0 +1,170 @@
+"""What the database itself holds, whoever writes: rows that never change, spans that never overlap, numbers in range."""
+
+from datetime import UTC, datetime
+
+import pytest
+from sqlalchemy import Table, delete, func, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from ledger.store.database import Database
+from ledger.store.schema import batch, contract_version, event, interval, quarantine, void
+
+AT = datetime(2026, 5, 3, 2, tzinfo=UTC)
+TOKENS_MAX, DURATION_MAX_US = 10**12, 30 * 86_400 * 10**6
+EVENT_DURATIONS = [column.name for column in event.columns if column.name.endswith("_us")]
+EVENT = {
+    "account": "acme-bank",
+    "request_id": "r1",
+    "revision": 1,
+    "received_at": AT,
+    "input_tokens": 10,
+    "cached_input_tokens": 0,
+    "output_tokens": 5,
+    "batch_id": 1,
+    "status": 200,
+    "async_header": False,
+    "clock_clamped": False,
+    "model": "deepseek-v4",
+    "queue": "standard",
+}
+BATCH = {
+    "source": "may.csv",
+    "content_sha256": "0" * 64,
+    "mapping": "ledger",
+    "mapping_sha256": "0" * 64,
+    "chunk": 0,
+    "chunk_rows": 10,
+    "rows_read": 1,
+    "rows_new": 1,
+    "rows_duplicate": 0,
+    "rows_conflict": 0,
+    "rows_refused": 0,
+    "rows_clamped": 0,
+    "loaded_at": AT,
+    "author": "test",
+}
+INTERVAL = {"interval_id": "i1", "kind": "circuit_breaker", "starts_at": AT, "ends_at": AT, "added_at": AT, "author": "test"}
+ROWS = {
+    event: EVENT,
+    batch: BATCH,
+    interval: INTERVAL,
+    void: {"account": "a", "request_id": "r", "revision": 1, "kind": "void", "reason": "test", "author": "test", "voided_at": AT},
+    contract_version: {"contract_id": "c", "version": 1, "content_sha256": "0", "content": b"", "file": "", "added_at": AT, "author": ""},
+}
+
+
+@pytest.mark.parametrize("table", ROWS, ids=str)
+def test_what_was_written_never_changes(database: Database, table: Table) -> None:
+    column = next(column.name for column in table.columns if column.identity is None)
+    with database.engine.begin() as connection:
+        connection.execute(insert(table), ROWS[table])
+    for change in (update(table).values({column: table.c[column]}), delete(table), text(f"TRUNCATE {table} CASCADE")):
+        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+            connection.execute(change)
+    with database.engine.connect() as connection:
+        assert connection.scalar(select(func.count()).select_from(table)) == 1
+
+
+def quarantine_one(database: Database) -> None:
+    """A refused row."""
+    with database.engine.begin() as connection:
+        batch_id = connection.scalar(insert(batch).returning(batch.c.batch_id), BATCH)
+        row = {"batch_id": batch_id, "line": 2, "reason": "bad_number", "detail": "", "row_sha256": "0" * 64, "fields": {}}
+        connection.execute(insert(quarantine), row)
+
+
+def test_a_refused_row_can_only_be_resolved_and_only_once(database: Database) -> None:
+    quarantine_one(database)
+    for change in (
+        "UPDATE quarantine SET reason = 'other'",
+        "UPDATE quarantine SET fields = '{}'",
+        "DELETE FROM quarantine",
+        "TRUNCATE quarantine",
+    ):
+        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+            connection.execute(text(change))
+    resolve = text("UPDATE quarantine SET resolution = 'dismissed', resolution_reason = 'test', resolved_by = 'me', resolved_at = now()")
+    with database.engine.begin() as connection:
+        assert connection.execute(resolve).rowcount == 1
+    with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+        connection.execute(resolve)
+
+
+IMPOSSIBLE: list[dict[str, object]] = [
+    {"account": ""},
+    {"account": "a" * 201},
+    {"request_id": ""},
+    {"request_id": "r" * 201},
+    {"revision": 0},
+    {"input_tokens": -1},
+    {"input_tokens": TOKENS_MAX + 1},
+    {"output_tokens": -1},
+    {"output_tokens": TOKENS_MAX + 1},
+    {"cached_input_tokens": -1},
+    {"cached_input_tokens": 11},
+    {"input_tokens": None},
+    {"output_tokens": None},
+    {"input_tokens": None, "status": 499, "cached_input_tokens": 1},
+    *({name: value} for name in EVENT_DURATIONS for value in (-1, DURATION_MAX_US + 1)),
+]
+
+
+def test_an_impossible_event_is_refused(database: Database) -> None:
+    with database.engine.connect() as connection:
+        for wrong in IMPOSSIBLE:
+            with pytest.raises(IntegrityError, match="ck_event"):
+                connection.execute(insert(event), EVENT | wrong)
+            connection.rollback()
+
+
+def test_the_largest_event_and_one_without_usage_are_taken(database: Database) -> None:
+    largest = dict.fromkeys(EVENT_DURATIONS, DURATION_MAX_US) | {"input_tokens": TOKENS_MAX, "cached_input_tokens": TOKENS_MAX}
+    rows = [
+        EVENT | largest | {"account": "a" * 200, "request_id": "r" * 200, "output_tokens": TOKENS_MAX},
+        EVENT | {"status": 499, "input_tokens": None, "output_tokens": None},
+    ]
+    with database.engine.begin() as connection:
+        for row in rows:
+            connection.execute(insert(event), row)
+
+
+def test_a_revision_of_a_request_exists_once(database: Database) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(insert(event), [EVENT, EVENT | {"revision": 2}, EVENT | {"account": "other"}])
+    with database.engine.connect() as connection, pytest.raises(IntegrityError, match="pk_event"):
+        connection.execute(insert(event), EVENT | {"received_at": datetime(2030, 1, 1, tzinfo=UTC)})
+
+
+def test_events_come_in_by_copy(database: Database) -> None:
+    columns = ", ".join(EVENT)
+    with database.engine.begin() as connection:
+        driver = connection.connection.driver_connection
+        assert driver is not None
+        with driver.cursor() as cursor, cursor.copy(f"COPY event ({columns}) FROM STDIN") as copy:
+            for i in range(3):
+                copy.write_row(list((EVENT | {"request_id": f"r{i}"}).values()))
+        assert connection.scalar(text("SELECT count(*) FROM event")) == 3
+
+
+def test_the_same_interval_is_not_added_under_another_id(database: Database) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(insert(interval), [INTERVAL | {"node": None}, INTERVAL | {"interval_id": "i2", "node": "n"}])
+    with database.engine.connect() as connection, pytest.raises(IntegrityError, match="uq_interval_content"):
+        connection.execute(insert(interval), INTERVAL | {"interval_id": "i3"})
+
+
+IN_FORCE = "INSERT INTO version_in_force (contract_id, version, in_force) VALUES (:id, :version, tstzrange(:from, :until))"
+COVERED = "INSERT INTO account_covered (account, contract_id, version, in_force) VALUES (:id, 'c', :version, tstzrange(:from, :until))"
+
+
+@pytest.mark.parametrize("statement", [IN_FORCE, COVERED], ids=["version_in_force", "account_covered"])
+def test_spans_of_one_contract_and_of_one_account_never_overlap(database: Database, statement: str) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(text(statement), {"id": "x", "version": 1, "from": "2026-01-01Z", "until": "2026-05-01Z"})
+        connection.execute(text(statement), {"id": "x", "version": 2, "from": "2026-05-01Z", "until": None})
+        connection.execute(text(statement), {"id": "y", "version": 1, "from": "2026-01-01Z", "until": None})
+    for start, end in (("2025-01-01Z", "2026-01-01T00:00:01Z"), ("2026-04-30Z", "2026-05-02Z"), ("2030-01-01Z", None)):
+        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="in_force"):
+            connection.execute(text(statement), {"id": "x", "version": 3, "from": start, "until": end})
+    with database.engine.connect() as connection, pytest.raises(IntegrityError, match="span"):
+        connection.execute(text(statement), {"id": "z", "version": 1, "from": "2026-01-01Z", "until": "2026-01-01Z"})
