@@ -148,7 +148,7 @@ def _band_rule(contract: Contract, band: str) -> str:
 
 def _exemption_rule(exemption: CircuitBreaker | Async | ColdStart) -> str:
     if isinstance(exemption, CircuitBreaker):
-        return f"{and_list(list(exemption.queues))} queue while a circuit breaker was open"
+        return "received while a circuit breaker was open"
     if isinstance(exemption, Async):
         threshold = exemption.input_tokens
         return f"input {_TOKENS_COMPARED[threshold.op]} {grouped_count(threshold.tokens)} tokens, answered asynchronously"
