@@ -150,14 +150,16 @@ def _names(tree: Node | Condition) -> set[str]:
 
 @_lint
 def _alert_can_be_hit(contract: Contract) -> Iterator[Finding]:
+    """To a percent: 67% of 3 breaches is hit by the second, 66% only means the first."""
     budget = contract.error_budget
-    due_at = budget.alert_at * budget.breaches
-    if budget.breaches and (due_at != int(due_at) or not 1 <= due_at <= budget.breaches):
-        first = max(int(due_at), 1)
-        hit = _percent(Fraction(first, budget.breaches))
+    if not budget.breaches:
+        return
+    due_after = max(int(budget.alert_at * budget.breaches), 1)
+    hit = Fraction(due_after, budget.breaches)
+    if due_after > budget.breaches or abs(Fraction(budget.alert_at) - hit) >= Fraction(1, 100):
         found = f"an alert at {_percent(Fraction(budget.alert_at))} of {budget.breaches} breaches"
-        cure = f"it is due after {first} of {budget.breaches}, that is at {hit}: write a share that is reached exactly"
-        yield _warning("alert_share", ("error_budget", "alert_at"), found, "a share that a number of breaches reaches", cure)
+        cure = f"it is due after {due_after} of {budget.breaches}, that is at {_percent(hit)}: write the share that is meant"
+        yield _warning("alert_share", ("error_budget", "alert_at"), found, "a share that a number of breaches hits", cure)
 
 
 @_lint
@@ -282,6 +284,8 @@ def _sections_name_their_clause(contract: Contract) -> Iterator[Finding]:
 
 
 def _percent(share: Fraction) -> str:
-    """A share for a message, in percent with at most one digit, half up."""
+    """A share for a message, in percent with at most one digit, half up; 0% and 100% are said of nothing and all alone."""
     tenths = int(share * 1000 + Fraction(1, 2))
+    if 0 < share < 1:
+        tenths = min(max(tenths, 1), 999)
     return f"{tenths // 10}%" if tenths % 10 == 0 else f"{tenths // 10}.{tenths % 10}%"

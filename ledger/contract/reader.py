@@ -58,7 +58,7 @@ def read_contract(content: bytes, file: str) -> ReadResult:
         return ReadResult(contract=None, diagnostics=diagnostics, places=places)
     contract, findings = _validated(root)
     found = [*diagnostics, *(diagnostic_of(finding, file, places) for finding in findings)]
-    if contract and not diagnostics:
+    if contract and not found:
         found += [diagnostic_of(finding, file, places) for finding in lint(contract)]
     found.sort(key=lambda diagnostic: (diagnostic.line, diagnostic.column))
     sound = not any(diagnostic.severity is Severity.ERROR for diagnostic in found)

@@ -58,10 +58,24 @@ def overlaps(versions: Sequence[Contract]) -> tuple[Overlap, ...]:
     )
 
 
+def last_in_force(versions: Sequence[Contract], from_on: date, until_on: date) -> Contract | None:
+    """Of the versions of one contract with days in from_on <= day < until_on, the one that started last; of two, the higher number.
+
+    Its own `effective.from` counts, not the day on which it came back after an interruption. Raises VersionConflict.
+    """
+    there = {
+        stretch.version
+        for stretch in stretches(versions)
+        if stretch.from_on < until_on and (stretch.until_on is None or from_on < stretch.until_on)
+    }
+    candidates = [version for version in versions if version.version in there]
+    return max(candidates, key=lambda version: (version.effective.start, version.version), default=None)
+
+
 def _timeline(versions: Sequence[Contract]) -> Iterator[tuple[tuple[int, ...], date, date | None]]:
     """Longest spans of days with the same versions in force (one, where all is well); days that no version covers are left out."""
-    spans = {version.version: (version.effective.start, _end(version, versions)) for version in versions}
     replaced = {version.version: _replaced_by(version, versions) for version in versions}
+    spans = {version.version: (version.effective.start, _end(version, versions, replaced[version.version])) for version in versions}
     edges = sorted({start for start, _ in spans.values()} | {end for _, end in spans.values() if end is not None})
     pending: tuple[tuple[int, ...], date, date | None] | None = None
     for from_on, until_on in pairwise([*edges, None]):
@@ -77,10 +91,15 @@ def _timeline(versions: Sequence[Contract]) -> Iterator[tuple[tuple[int, ...], d
         yield pending
 
 
-def _end(version: Contract, versions: Sequence[Contract]) -> date | None:
+def _end(version: Contract, versions: Sequence[Contract], stands_for: frozenset[int]) -> date | None:
+    """A version does not end where one begins that it stands for: it may correct a start that was too late."""
     if version.effective.until is not None:
         return version.effective.until
-    later = [other.effective.start for other in versions if other.replaces is None and other.effective.start > version.effective.start]
+    later = [
+        other.effective.start
+        for other in versions
+        if other.replaces is None and other.effective.start > version.effective.start and other.version not in stands_for
+    ]
     return min(later, default=None)
 
 

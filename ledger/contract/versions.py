@@ -21,9 +21,12 @@ class _Versions:
     contracts: dict[int, Contract] = field(default_factory=dict)
 
 
-def check_versions(contracts: Sequence[tuple[str, Contract]], places: Mapping[str, Places] | None = None) -> tuple[Diagnostic, ...]:
+def check_versions(
+    contracts: Sequence[tuple[str, Contract]], places: Mapping[str, Places] | None = None, *, complete: bool = True
+) -> tuple[Diagnostic, ...]:
     """The rules that these versions of one or several contracts break together; `places`, by file, gives the lines to show.
 
+    `complete` says that these are all the versions there are; if not, a version by itself may replace one that is not given.
     The same version twice is no fault if the content is the same. Days are local days of each contract: where an account moves
     between contracts of different zones, the instants decide when the version is added.
     """
@@ -38,7 +41,7 @@ def check_versions(contracts: Sequence[tuple[str, Contract]], places: Mapping[st
         elif versions.contracts[contract.version] != contract:
             found.append((file, _taken(contract, versions.files[contract.version])))
     for versions in by_id.values():
-        found += _check_contract(versions)
+        found += _check_contract(versions, complete=complete or len(versions.contracts) > 1)
     found += _accounts_in_two_contracts(by_id)
     return tuple(diagnostic_of(finding, file, places.get(file, Places(None))) for file, finding in found)
 
@@ -53,14 +56,14 @@ def _taken(contract: Contract, file: str) -> Finding:
     )
 
 
-def _check_contract(versions: _Versions) -> Iterator[tuple[str, Finding]]:
+def _check_contract(versions: _Versions, *, complete: bool) -> Iterator[tuple[str, Finding]]:
     numbers = sorted(versions.contracts)
     first = versions.contracts[numbers[0]]
     for number in numbers:
         contract = versions.contracts[number]
         for finding in _changed_terms(first, contract):
             yield versions.files[number], finding
-        if contract.replaces is not None and contract.replaces not in versions.contracts:
+        if complete and contract.replaces is not None and contract.replaces not in versions.contracts:
             known = ", ".join(str(other) for other in numbers if other != number) or "none"
             yield (
                 versions.files[number],

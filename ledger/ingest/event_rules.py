@@ -147,8 +147,8 @@ def _rules() -> tuple[Rule, ...]:
         ),
         Rule(
             reason=Reason.INCONSISTENT_TIMING,
-            condition=f"greatest(queue_us, 0) + coalesce(inference_us, prefill_us + decode_us) > e2e_us + {CLOCK_NOISE_US}",
-            detail="'queue and inference take ' || (greatest(queue_us, 0) + coalesce(inference_us, prefill_us + decode_us)) "
+            condition=f"clamped(queue_us) + coalesce(inference_us, prefill_us + decode_us) > e2e_us + {CLOCK_NOISE_US}",
+            detail="'queue and inference take ' || (clamped(queue_us) + coalesce(inference_us, prefill_us + decode_us)) "
             "|| ' us, e2e is ' || e2e_us || ' us'",
         ),
         Rule(
@@ -165,6 +165,7 @@ MACROS = (
     # What was found, short enough to print.
     """CREATE OR REPLACE TEMP MACRO quoted(x) AS '''' || replace(left(x, 60), chr(0), '�') || CASE WHEN length(x) > 60 THEN '…' ELSE '' END
     || ''''""",
+    "CREATE OR REPLACE TEMP MACRO clamped(us) AS CASE WHEN us < 0 THEN 0 ELSE us END",
     # A whole number; null if the text is none. Beyond 18 digits any number is too large in the same way.
     """CREATE OR REPLACE TEMP MACRO whole(x) AS CASE
     WHEN regexp_full_match(x, '-?[0-9]{1,18}') THEN x::BIGINT
@@ -172,22 +173,20 @@ MACROS = (
         WHEN length(ltrim(x, '-0')) <= 18 THEN ltrim(x, '-0')::BIGINT ELSE 1000000000000000000 END
         * CASE WHEN x[1] = '-' THEN -1 ELSE 1 END
     END""",
-    # The digits of a decimal with its point moved, split into what is before the point and what is behind it.
-    """CREATE OR REPLACE TEMP MACRO before_point(digits, point) AS
-    CASE WHEN point <= 0 THEN '' ELSE rpad(digits, greatest(point, length(digits))::INTEGER, '0')[1:point] END""",
-    """CREATE OR REPLACE TEMP MACRO behind_point(digits, point) AS
-    CASE WHEN point >= length(digits) THEN '' WHEN point < 0 THEN repeat('0', -point) || digits ELSE digits[point + 1:] END""",
-    # 1 if the digits behind the point round a whole number up, half even; else 0.
-    """CREATE OR REPLACE TEMP MACRO rounds_up(whole_digits, rest) AS CASE
+    # A whole number and the digits behind its point, rounded half even.
+    """CREATE OR REPLACE TEMP MACRO rounded(number, rest) AS number + CASE
     WHEN rest = '' OR rest[1] < '5' THEN 0
     WHEN rest[1] > '5' OR rtrim(rest, '0') <> '5' THEN 1
-    ELSE ('0' || whole_digits)[-1]::BIGINT % 2 END""",
-    """CREATE OR REPLACE TEMP MACRO rounded(whole_digits, rest) AS CASE
-    WHEN length(ltrim(whole_digits, '0')) > 18 THEN 1000000000000000000
-    ELSE coalesce(try_cast(whole_digits AS BIGINT), 0) + rounds_up(whole_digits, rest) END""",
-    """CREATE OR REPLACE TEMP MACRO scaled(parts, power) AS rounded(
-    before_point(parts.a || parts.b, length(parts.a) + power + coalesce(try_cast(parts.c AS INTEGER), 0)),
-    behind_point(parts.a || parts.b, length(parts.a) + power + coalesce(try_cast(parts.c AS INTEGER), 0)))""",
+    ELSE number % 2 END""",
+    # All digits of a decimal and the place of its point, rounded. A lambda over a list of one names a value, so that it is computed once.
+    """CREATE OR REPLACE TEMP MACRO rounded_at(digits, point) AS list_transform([{
+        'front': CASE WHEN point <= 0 THEN '0' ELSE ltrim(rpad(digits, greatest(point, length(digits))::INTEGER, '0')[1:point], '0') END,
+        'rest': CASE WHEN point < 0 THEN repeat('0', -point) || digits ELSE digits[point + 1:] END}],
+    lambda split: CASE WHEN length(split.front) > 18 THEN 1000000000000000000
+        ELSE rounded(coalesce(try_cast(split.front AS BIGINT), 0), split.rest) END)[1]""",
+    """CREATE OR REPLACE TEMP MACRO scaled(number, power) AS list_transform([number], lambda parts: list_transform([{
+        'digits': parts.a || parts.b, 'point': length(parts.a) + power + coalesce(try_cast(parts.c AS INTEGER), 0)}],
+    lambda moved: rounded_at(moved.digits, moved.point))[1])[1]""",
     # A decimal times ten to the power, rounded half even to a whole number; null if the text is no decimal.
     # The first two cases are exact by themselves and quick.
     r"""CREATE OR REPLACE TEMP MACRO scaled_decimal(x, power) AS CASE
@@ -201,7 +200,7 @@ MACROS = (
     # Microseconds since 1970 of an RFC 3339 text; null if it is none, has no offset, or names no real instant.
     r"""CREATE OR REPLACE TEMP MACRO offset_us(x) AS CASE WHEN x[-1] IN ('Z', 'z') THEN 0
     ELSE (x[-5:-4]::BIGINT * 60 + x[-2:]::BIGINT) * 60000000 * CASE WHEN x[-6] = '-' THEN -1 ELSE 1 END END""",
-    r"""CREATE OR REPLACE TEMP MACRO fraction_us(digits) AS rounded(rpad(digits, 6, '0')[1:6], digits[7:])""",
+    r"""CREATE OR REPLACE TEMP MACRO fraction_us(digits) AS rounded(rpad(digits, 6, '0')[1:6]::BIGINT, digits[7:])""",
     r"""CREATE OR REPLACE TEMP MACRO rfc3339_us(x) AS CASE WHEN regexp_full_match(x, '[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]'
         '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,30})?([Zz]|[-+]([01][0-9]|2[0-3]):[0-5][0-9])') THEN
     epoch_us(try_cast(x[1:10] || ' ' || x[12:19] AS TIMESTAMP)) - offset_us(x)
@@ -211,12 +210,9 @@ MACROS = (
     CASE WHEN us BETWEEN -62135596800000000 AND 253402300799999999 THEN us END""",
 )
 
-_PARSED_TEXTS = ", ".join(f"nullif({name}, '') AS {name}" for name in _NAMES)
-_PARSED_INTEGERS = ", ".join(f"{name} AS {name}_text, whole({name}_text) AS {name}" for name in ())
-
 _CLEANED = ", ".join(
     [
-        "line, malformed",
+        "line, record, malformed",
         *(f"nullif({name}, '') AS {name}" for name in _NAMES),
         "nullif(async_header, '') AS async_header_text",
         *(f"nullif({name}, '') AS {name}_text" for name in INTEGERS),
@@ -238,7 +234,7 @@ _VERDICT = " ".join(f"WHEN {rule.condition} THEN {{'reason': '{rule.reason}', 'd
 # An event's columns in the order of the table that they go to, as PostgreSQL reads them.
 EVENT_COLUMNS = {
     "received_at": "make_timestamp(received_us)::VARCHAR || '+00'",
-    "queue_us": "greatest(queue_us, 0)",
+    "queue_us": "clamped(queue_us)",
     **{name: name for name in DURATIONS if name != "queue_us"},
     "input_tokens": "input_tokens",
     "cached_input_tokens": "coalesce(cached_input_tokens, 0)",
@@ -255,7 +251,7 @@ EVENT_COLUMNS = {
 }
 _JUDGED = ", ".join(
     [
-        "line",
+        "line, record",
         "verdict.reason AS reason",
         "replace(verdict.detail, chr(0), '�') AS detail",
         "CASE WHEN account IS NOT NULL AND length(account) <= 200 AND NOT contains(account, chr(0)) THEN account END AS readable_account",
@@ -266,15 +262,16 @@ _JUDGED = ", ".join(
 
 
 def judge(connection: duckdb.DuckDBPyConnection, *, now_us: int) -> None:
-    """Make the table `judged` from `mapped`: line, reason and detail (null for an event), and the event's columns (`event_...`).
+    """Make the temporary table `judged` from `mapped`, in its order.
 
-    `now_us` is the ingesting clock, microseconds since 1970.
+    Its columns: line, record, reason and detail (null for an event), readable_account and received_us (null if they cannot be read), and
+    the event's (`event_...`). `now_us` is the ingesting clock, microseconds since 1970.
     """
     for macro in MACROS:
         connection.execute(macro)
     connection.execute("SET VARIABLE now_us = $1::BIGINT", [now_us])
-    stages = (("cleaned", "mapped", _CLEANED), ("parsed", "cleaned", _PARSED), ("ruled", "parsed", f"*, CASE {_VERDICT} END AS verdict"))
     relation = connection.table("mapped")
-    for name, _, projection in stages:
-        relation = relation.project(projection).set_alias(name)
-    relation.project(_JUDGED).create_view("judged_records")
+    for projection in (_CLEANED, _PARSED, f"*, CASE {_VERDICT} END AS verdict", _JUDGED):
+        relation = relation.project(projection)
+    relation.create_view("judged_records")
+    connection.execute("CREATE TEMP TABLE judged AS FROM judged_records")

@@ -34,7 +34,7 @@ class CheckedFile:
 
 
 def check_contracts(paths: Sequence[Path]) -> tuple[CheckedFile, ...]:
-    """Every finding in each file, and between them; a file given twice is read once."""
+    """Every finding in each file, and between them; a file given twice is read once. Versions that were added before are not asked."""
     read: dict[str, tuple[bytes, ReadResult | None]] = {}
     diagnostics: dict[str, list[Diagnostic]] = {}
     for path in dict.fromkeys(paths):
@@ -48,7 +48,7 @@ def check_contracts(paths: Sequence[Path]) -> tuple[CheckedFile, ...]:
         result = read_contract(content, file)
         read[file], diagnostics[file] = (content, result), list(result.diagnostics)
     contracts = [(file, result.contract) for file, (_, result) in read.items() if result and result.contract]
-    for diagnostic in check_versions(contracts, {file: result.places for file, (_, result) in read.items() if result}):
+    for diagnostic in check_versions(contracts, {file: result.places for file, (_, result) in read.items() if result}, complete=False):
         diagnostics[diagnostic.file].append(diagnostic)
     return tuple(
         CheckedFile(

@@ -22,8 +22,9 @@ from ledger.documents.invoice import invoice_html
 from ledger.documents.settlement_json import canonical_bytes, statement_to_json
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
+from ledger.rating.cells import read_cells, read_percentiles
 from ledger.rating.plan import Breaker, ModelLoad, Plan
-from ledger.rating.postgres import current_events, read_cells, read_percentiles
+from ledger.rating.postgres import PostgresEngine, current_events
 from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period, contract_period
 from ledger.settlement.settlement import Surroundings, Unrated, find_unrated, settle
@@ -170,15 +171,16 @@ def _utc(instant: datetime) -> str:
 def _settle_contract(
     connection: Connection, terms: Period, intervals: Sequence[RecordedInterval], surroundings: Surroundings
 ) -> tuple[Statement, Draft] | Stopped:
+    engine = PostgresEngine(connection)
     plans = contract_plans(terms, intervals)
-    cells = [cell for plan in plans for cell in read_cells(connection, plan)]
+    cells = [cell for plan in plans for cell in read_cells(engine, plan)]
     unrated = find_unrated(terms, cells)
     if unrated:
         return _stopped_by(terms, unrated)
     judgement = judge(terms, cells)
     percentiles_us: dict[JudgedWindow, int | None] = {}
     for plan in plans:
-        percentiles_us |= read_percentiles(connection, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
+        percentiles_us |= read_percentiles(engine, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
     statement = settle(terms, cells, judgement, percentiles_us, surroundings)
     draft = Draft(
         contract_id=terms.last.id,
