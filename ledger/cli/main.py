@@ -17,6 +17,13 @@ from ledger.errors import LedgerError
 
 # Command, or group and command -> (module:attribute, one line of help). The line stands here so that `--help` imports nothing.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "ingest": ("ledger.cli.ingest:ingest", "Load telemetry files."),
+    "quarantine list": ("ledger.cli.quarantine:list_rows", "Show the rows that were refused."),
+    "quarantine dismiss": ("ledger.cli.quarantine:dismiss", "Say that a refused row needs nothing more."),
+    "quarantine requeue": ("ledger.cli.quarantine:requeue", "Send refused rows in again."),
+    "void": ("ledger.cli.corrections:void", "Withdraw a request."),
+    "correct": ("ledger.cli.corrections:correct", "Replace what is stored of a request."),
+    "interval add": ("ledger.cli.interval:add", "Record open circuit breakers and model loads."),
     "database upgrade": ("ledger.cli.database:upgrade", "Create the tables or bring them up to date."),
     "database status": ("ledger.cli.database:status", "Show the server, its version, the schema and the sizes."),
     "database url": ("ledger.cli.database:url", "Print the URL, with its password, for psql and other tools."),
@@ -25,6 +32,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 # Group -> one line of help.
 GROUPS: dict[str, str] = {
+    "quarantine": "Look at refused rows and resolve them.",
+    "interval": "Record spans of time that the contracts speak of.",
     "database": "Create, upgrade and look after the database.",
 }
 REPORT = "please report it, with what LEDGER_TRACEBACK=1 shows in addition"
