@@ -17,10 +17,11 @@ from typing import IO
 import duckdb
 from sqlglot import exp
 
-from ledger.ingest.event_rules import EVENT_COLUMNS, Reason, judge
+from ledger.ingest.event_rules import Reason, judge
 from ledger.ingest.expression import RECORD_COLUMN, field_key
 from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, TEXTS, Mapping, Source
 from ledger.ingest.record_file import RecordFile
+from ledger.store.events import EVENT_FIELDS
 
 LONGEST_FIELD = 1_000  # characters of a field that are kept with a refused row
 
@@ -50,8 +51,8 @@ class Chunk:
 
     @contextmanager
     def event_stream(self, *, batch_id: int | None) -> Iterator[IO[bytes]]:
-        """CSV of the events: EVENT_COLUMNS, then batch_id and revision 1; or, without a batch, the record's number behind them."""
-        columns = ", ".join(f"event_{name}" for name in EVENT_COLUMNS)
+        """CSV of the events: EVENT_FIELDS, then batch_id and revision 1; or, without a batch, the record's number behind them."""
+        columns = ", ".join(f"event_{name}" for name in EVENT_FIELDS)
         relation = self.connection.table("judged").filter("reason IS NULL")
         with _csv_stream(relation.project(f"{columns}, record" if batch_id is None else f"{columns}, {batch_id:d}, 1")) as stream:
             yield stream
@@ -76,6 +77,17 @@ class Chunk:
         )
         with _csv_stream(relation) as stream:
             yield stream
+
+    def first_refused(self, limit: int) -> tuple[tuple[int, str, str], ...]:
+        """Line, reason and detail of the first refused rows."""
+        rows = self.connection.table("judged").filter("reason IS NOT NULL").project("line, reason, detail").limit(limit).fetchall()
+        return tuple(rows)
+
+    def first_events(self, limit: int) -> tuple[dict[str, object], ...]:
+        """The first events, as they would be stored."""
+        columns = ", ".join(f"event_{name}" for name in EVENT_FIELDS)
+        rows = self.connection.table("judged").filter("reason IS NULL").project(columns).limit(limit).fetchall()
+        return tuple(dict(zip(EVENT_FIELDS, row, strict=True)) for row in rows)
 
     def close(self) -> None:
         """Give back what the chunk holds."""
@@ -196,6 +208,10 @@ def _csv_stream(relation: duckdb.DuckDBPyRelation) -> Iterator[IO[bytes]]:
     with TemporaryDirectory(prefix="ledger-stream-") as folder:
         pipe = Path(folder, "rows")
         os.mkfifo(pipe)
+        reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        # Held open until the writer is done: a pipe without a writer looks like its end.
+        held_open = os.open(pipe, os.O_WRONLY)
+        os.set_blocking(reading, True)
         failed: list[duckdb.Error] = []
 
         def write() -> None:
@@ -203,14 +219,15 @@ def _csv_stream(relation: duckdb.DuckDBPyRelation) -> Iterator[IO[bytes]]:
                 relation.write_csv(str(pipe), header=False)
             except duckdb.Error as error:
                 failed.append(error)
+            finally:
+                os.close(held_open)
 
         writer = threading.Thread(target=write, daemon=True)
         writer.start()
-        with pipe.open("rb", buffering=0) as stream:
+        with open(reading, "rb", buffering=0) as stream:
             try:
                 yield stream
-                if stream.read(1):
-                    raise AssertionError("the reader left rows behind")
+                assert failed or not stream.read(1), "rows were left behind"
             finally:
                 stream.close()
                 writer.join()
