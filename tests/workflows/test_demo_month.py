@@ -4,23 +4,27 @@ import csv
 import gzip
 import json
 from collections import Counter
-from pathlib import Path
 
-from ledger.workflows.demo_month import ACME_TROUBLE, Dice, write_demo_month
+import pytest
+
+from ledger.workflows.demo_month import ACME_TROUBLE, DemoMonth, Dice, write_demo_month
 
 
-def test_the_month_is_written_the_same_every_time(tmp_path: Path) -> None:
-    folders = [tmp_path / "one", tmp_path / "two"]
-    for folder in folders:
-        folder.mkdir()
-    one, two = (write_demo_month(folder) for folder in folders)
+@pytest.fixture(scope="module")
+def months(tmp_path_factory: pytest.TempPathFactory) -> tuple[DemoMonth, DemoMonth]:
+    """The month, written twice."""
+    return write_demo_month(tmp_path_factory.mktemp("one")), write_demo_month(tmp_path_factory.mktemp("two"))
+
+
+def test_the_month_is_written_the_same_every_time(months: tuple[DemoMonth, DemoMonth]) -> None:
+    one, two = months
     assert [path.name for path in one.telemetry] == ["acme-bank-2026-05.csv", "northwind-retail-2026-05.jsonl.gz"]
     for first, second in zip((*one.telemetry, one.intervals), (*two.telemetry, two.intervals), strict=True):
         assert first.read_bytes() == second.read_bytes()
 
 
-def test_the_month_holds_what_its_contract_has_rules_for(tmp_path: Path) -> None:
-    month = write_demo_month(tmp_path)
+def test_the_month_holds_what_its_contract_has_rules_for(months: tuple[DemoMonth, DemoMonth]) -> None:
+    month, _ = months
     with month.telemetry[0].open(encoding="utf-8", newline="") as lines:
         acme = list(csv.DictReader(lines))
     with gzip.open(month.telemetry[1], "rt", encoding="utf-8") as lines:
