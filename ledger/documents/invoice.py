@@ -98,11 +98,10 @@ def _model(statement: Statement, group: ModelGroup) -> dict[str, Any]:
 def _band(statement: Statement, group: ModelGroup, band: BandGroup) -> dict[str, Any]:
     contract, first = statement.contracts[group.version], band.lines[0]
     is_credit = first.kind is LineKind.CREDIT
-    words = wording.credit_words(contract, first) if is_credit else wording.band_words(contract, first)
-    name, separator, rule = words.partition(": ")
+    name, rule = wording.credit_words(contract, first) if is_credit else wording.band_words(contract, first)
     return {
         "name": printable(name),
-        "rule": printable(rule) if separator else "",
+        "rule": printable(rule),
         "clause": printable(wording.band_clause(contract, first) or ""),
         "lines": [
             {
