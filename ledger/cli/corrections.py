@@ -29,9 +29,7 @@ def void(database: str | None, request_id: str, account: str | None, reason: str
 @_reason
 @_author
 @click.pass_obj
-def correct(
-    database: str | None, request_id: str, settings: tuple[str, ...], account: str | None, reason: str, author: str | None
-) -> None:
+def correct(database: str | None, request_id: str, settings: tuple[str, ...], account: str | None, reason: str, author: str | None) -> None:
     """Replace what is stored of a request: the current revision is withdrawn and the next one added."""
     values: dict[str, str] = {}
     for setting in settings:

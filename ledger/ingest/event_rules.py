@@ -115,10 +115,7 @@ def _rules() -> tuple[Rule, ...]:
             )
             for name in DURATIONS
         ),
-        *(
-            Rule(reason=Reason.NEGATIVE_TOKENS, condition=f"{name} < 0", detail=f"'{name} is ' || quoted({name}_text)")
-            for name in _TOKENS
-        ),
+        *(Rule(reason=Reason.NEGATIVE_TOKENS, condition=f"{name} < 0", detail=f"'{name} is ' || quoted({name}_text)") for name in _TOKENS),
         *(
             Rule(
                 reason=Reason.TOO_LARGE,

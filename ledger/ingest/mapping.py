@@ -150,9 +150,7 @@ class _Reader:
         root = self._root(content)
         if root is None:
             return None
-        keys = self._keys(
-            root, required=("schema", "name", "identify", "columns"), allowed=("description", "reader", "optional")
-        )
+        keys = self._keys(root, required=("schema", "name", "identify", "columns"), allowed=("description", "reader", "optional"))
         if keys is None:
             return None
         if self._text(keys["schema"]) != SCHEMA:
@@ -318,4 +316,3 @@ class _Reader:
             self.refuse(node, "expression", str(error), "fields, texts, numbers, + - * ||, comparisons, case, if, coalesce, nullif, lower, "
                         "replace, split_part, row_number(), file_stem()")  # fmt: skip
             return None
-

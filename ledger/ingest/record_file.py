@@ -357,9 +357,7 @@ def _chosen(
     ]
     if len({mapping.name for mapping, _, _ in found}) == 1:
         mapping, fields, _ = found[0]
-        lacking = [
-            field_key(p) for p in mapping.paths if not {p[0], field_key(p)} & (set(fields) | mapping.optional)
-        ]
+        lacking = [field_key(p) for p in mapping.paths if not {p[0], field_key(p)} & (set(fields) | mapping.optional)]
         if lacking:
             raise LedgerError(
                 f"{path}: the mapping {mapping.name} reads {', '.join(lacking)}, which the file does not have",
@@ -378,9 +376,7 @@ def _chosen(
     )
 
 
-def _opened(
-    connection: duckdb.DuckDBPyConnection, path: Path, chosen: _Chosen, file_format: FileFormat, *, first_row: int
-) -> RecordFile:
+def _opened(connection: duckdb.DuckDBPyConnection, path: Path, chosen: _Chosen, file_format: FileFormat, *, first_row: int) -> RecordFile:
     mapping, fields, _ = chosen
     if file_format is FileFormat.PARQUET:
         counted = connection.execute("SELECT count(*) FROM read_parquet($1)", [_source_link(connection)]).fetchone()

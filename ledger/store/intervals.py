@@ -35,7 +35,7 @@ def add_interval(connection: Connection, interval: Interval, *, author: str, add
     """Add the interval; False if one of the same content is there, under whatever id."""
     values = {name: getattr(interval, name) for name in Interval.__slots__}
     statement = insert(schema.interval).values(**values, author=author, added_at=added_at).on_conflict_do_nothing()
-    return connection.execute(statement).rowcount == 1
+    return connection.scalar(statement.returning(schema.interval.c.interval_id)) is not None
 
 
 def lock_intervals(connection: Connection) -> None:

@@ -56,15 +56,19 @@ def add_refused(connection: Connection, stream: IO[bytes], batch_id: int) -> Non
 
 
 def refused_rows(
-    connection: Connection, *, reason: str | None = None, ids: Sequence[int] | None = None, account: str | None = None,
+    connection: Connection,
+    *,
+    reason: str | None = None,
+    ids: Sequence[int] | None = None,
+    account: str | None = None,
     resolved: bool = False,
 ) -> list[RefusedRow]:
-    """Rows in quarantine by id: those of the reason, of the ids, of the account; the resolved ones too if asked."""
+    """Rows in quarantine by batch and line: those of the reason, of the ids, of the account; the resolved ones too if asked."""
     table, batch = schema.quarantine, schema.batch
     query = (
         select(table, batch.c.source, batch.c.mapping, batch.c.mapping_sha256)
         .join(batch, batch.c.batch_id == table.c.batch_id)
-        .order_by(table.c.quarantine_id)
+        .order_by(table.c.batch_id, table.c.line, table.c.quarantine_id)
     )
     if reason is not None:
         query = query.where(table.c.reason == reason)
@@ -90,8 +94,4 @@ def resolve(connection: Connection, quarantine_id: int, *, resolution: str, reas
 
 def conflicts_of(connection: Connection, account: str, request_id: str) -> list[RefusedRow]:
     """The waiting rows in conflict of this account whose field `request_id` is this one."""
-    return [
-        row
-        for row in refused_rows(connection, reason="conflict", account=account)
-        if row.fields.get("request_id") == request_id
-    ]
+    return [row for row in refused_rows(connection, reason="conflict", account=account) if row.fields.get("request_id") == request_id]
