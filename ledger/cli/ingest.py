@@ -51,7 +51,7 @@ def ingest(
     total = Summary()
     for report in reports:
         total.add(report.summary)
-        _warn(report)
+    _warn(reports)
     if output_format == "json":
         click.echo(json.dumps({"files": [_report_json(report) for report in reports], "total": _summary_json(total)}, indent=2))
     else:
@@ -73,7 +73,8 @@ def _progress() -> Iterator[tuple[Callable[[str, int], None], Callable[[int], No
     from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.speed:,.0f} rows/s"), TimeRemainingColumn())
+    rate = TextColumn("{task.speed:,.0f} rows/s")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=None)
 
@@ -83,11 +84,14 @@ def _progress() -> Iterator[tuple[Callable[[str, int], None], Callable[[int], No
         yield on_file, lambda rows: bar.advance(task, rows)
 
 
-def _warn(report: FileReport) -> None:
-    if report.error:
-        click.echo(f"error: {report.error.message}\n  {report.error.cure}", err=True)
-    if report.ignored:
-        click.echo(f"warning: {report.path}: ignored {', '.join(report.ignored)}", err=True)
+def _warn(reports: list[FileReport]) -> None:
+    """Say which files could not be read, and in one line which columns nobody reads."""
+    for report in reports:
+        if report.error:
+            click.echo(f"error: {report.error.message}\n  {report.error.cure}", err=True)
+    ignored = sorted({name for report in reports for name in report.ignored})
+    if ignored:
+        click.echo(f"warning: ignored the columns {', '.join(ignored)}", err=True)
 
 
 def _print_text(reports: list[FileReport], total: Summary, *, check: bool) -> None:

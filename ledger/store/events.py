@@ -91,7 +91,7 @@ def copy_events(connection: Connection, stream: IO[bytes]) -> int:
     Raises IdentityTaken if one exists or is being added elsewhere; the transaction can only be rolled back then.
     """
     try:
-        return _copy(connection, "event", (*EVENT_FIELDS, "batch_id", "revision"), stream)
+        return copy_rows(connection, "event", (*EVENT_FIELDS, "batch_id", "revision"), stream)
     except (psycopg.errors.UniqueViolation, psycopg.errors.DeadlockDetected) as error:
         raise IdentityTaken from error
 
@@ -100,7 +100,7 @@ def stage_events(connection: Connection, stream: IO[bytes]) -> int:
     """Put the events of the stream (CSV of EVENT_FIELDS and the record's number) aside until the end of the transaction."""
     connection.execute(text("CREATE TEMPORARY TABLE staged (LIKE event, record bigint NOT NULL) ON COMMIT DROP"))
     connection.execute(text("ALTER TABLE staged ALTER batch_id DROP NOT NULL, ALTER revision DROP NOT NULL"))
-    count = _copy(connection, "staged", (*EVENT_FIELDS, "record"), stream)
+    count = copy_rows(connection, "staged", (*EVENT_FIELDS, "record"), stream)
     connection.execute(text("ANALYZE staged"))
     return count
 
@@ -116,7 +116,7 @@ def insert_staged(connection: Connection, batch_id: int) -> int:
         "ORDER BY account, request_id, record ON CONFLICT DO NOTHING"
     ).format(fields=fields, batch_id=sql.Literal(batch_id))
     try:
-        with _cursor(connection) as cursor:
+        with driver_cursor(connection) as cursor:
             return cursor.execute(statement).rowcount
     except psycopg.errors.DeadlockDetected as error:
         raise IdentityTaken from error
@@ -139,7 +139,7 @@ def staged_conflicts(connection: Connection) -> list[tuple[int, str]]:
         "WHERE e.account = s.account AND e.request_id = s.request_id ORDER BY e.revision DESC LIMIT 1) FROM staged s "
         "WHERE NOT EXISTS (SELECT FROM event e WHERE e.account = s.account AND e.request_id = s.request_id AND {equal}) ORDER BY s.record"
     ).format(differing=differing, equal=equal)
-    with _cursor(connection) as cursor:
+    with driver_cursor(connection) as cursor:
         return [(int(record), str(detail)) for record, detail in cursor.execute(statement)]
 
 
@@ -208,22 +208,24 @@ def staged_fields(connection: Connection) -> list[dict[str, Any]]:
     return [{name: row[name] for name in EVENT_FIELDS} for row in rows]
 
 
-def has_equal_revision(connection: Connection) -> bool:
-    """Whether every staged event equals some revision of its identity."""
-    return not staged_conflicts(connection)
+def unstage(connection: Connection) -> None:
+    """Forget the staged events, so that others can be staged in the same transaction."""
+    connection.execute(text("DROP TABLE staged"))
 
 
-def _cursor(connection: Connection) -> "psycopg.Cursor[tuple[Any, ...]]":
+def driver_cursor(connection: Connection) -> "psycopg.Cursor[tuple[Any, ...]]":
+    """A cursor of the driver, in the connection's transaction: for COPY, and for statements built from identifiers."""
     raw = connection.connection.driver_connection
     assert isinstance(raw, psycopg.Connection)
     return raw.cursor()
 
 
-def _copy(connection: Connection, table: str, columns: Sequence[str], stream: IO[bytes]) -> int:
+def copy_rows(connection: Connection, table: str, columns: Sequence[str], stream: IO[bytes]) -> int:
+    """Copy the stream's CSV into these columns of the table; gives the number of rows."""
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
         sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
     )
-    with _cursor(connection) as cursor:
+    with driver_cursor(connection) as cursor:
         with cursor.copy(statement) as copy:
             while piece := stream.read(PIECE_BYTES):
                 copy.write(piece)

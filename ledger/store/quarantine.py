@@ -12,7 +12,7 @@ from psycopg import sql
 from sqlalchemy import Connection, select, text, update
 
 from ledger.store import schema
-from ledger.store.events import _copy, _cursor
+from ledger.store.events import copy_rows, driver_cursor
 
 STREAM_COLUMNS = ("line", "reason", "detail", "row_sha256", "fields", "account", "received_at")
 
@@ -39,35 +39,43 @@ def add_refused(connection: Connection, stream: IO[bytes], batch_id: int) -> Non
     """Add the refused rows of the stream (CSV of STREAM_COLUMNS); those that stand there already are left alone."""
     connection.execute(
         text(
-            "CREATE TEMPORARY TABLE staged_refused (line bigint, reason text, detail text, row_sha256 text, fields jsonb, account text, "
-            "received_at timestamptz) ON COMMIT DROP"
+            "CREATE TEMPORARY TABLE IF NOT EXISTS staged_refused "
+            "(line bigint, reason text, detail text, row_sha256 text, fields jsonb, account text, received_at timestamptz) ON COMMIT DROP"
         )
     )
-    _copy(connection, "staged_refused", STREAM_COLUMNS, stream)
+    copy_rows(connection, "staged_refused", STREAM_COLUMNS, stream)
     columns = sql.SQL(", ").join(map(sql.Identifier, STREAM_COLUMNS))
-    with _cursor(connection) as cursor:
+    with driver_cursor(connection) as cursor:
         cursor.execute(
             sql.SQL(
                 "INSERT INTO quarantine (batch_id, {columns}) SELECT {batch_id}, {columns} FROM staged_refused "
                 "ORDER BY row_sha256, line ON CONFLICT (row_sha256) DO NOTHING"
             ).format(columns=columns, batch_id=sql.Literal(batch_id))
         )
+        cursor.execute("TRUNCATE staged_refused")
 
 
 def refused_rows(
-    connection: Connection, *, reason: str | None = None, ids: Sequence[int] | None = None, resolved: bool = False
+    connection: Connection,
+    *,
+    reason: str | None = None,
+    ids: Sequence[int] | None = None,
+    account: str | None = None,
+    resolved: bool = False,
 ) -> list[RefusedRow]:
-    """Rows in quarantine by id: those of the reason, or of the ids; the resolved ones too if asked."""
+    """Rows in quarantine by batch and line: those of the reason, of the ids, of the account; the resolved ones too if asked."""
     table, batch = schema.quarantine, schema.batch
     query = (
         select(table, batch.c.source, batch.c.mapping, batch.c.mapping_sha256)
         .join(batch, batch.c.batch_id == table.c.batch_id)
-        .order_by(table.c.quarantine_id)
+        .order_by(table.c.batch_id, table.c.line, table.c.quarantine_id)
     )
     if reason is not None:
         query = query.where(table.c.reason == reason)
     if ids is not None:
         query = query.where(table.c.quarantine_id.in_(ids))
+    if account is not None:
+        query = query.where(table.c.account == account)
     if not resolved:
         query = query.where(table.c.resolution.is_(None))
     return [RefusedRow(**{name: row[name] for name in RefusedRow.__slots__}) for row in connection.execute(query).mappings()]
@@ -82,3 +90,8 @@ def resolve(connection: Connection, quarantine_id: int, *, resolution: str, reas
         .values(resolution=resolution, resolution_reason=reason, resolved_by=author, resolved_at=at)
     )
     return connection.execute(statement).rowcount == 1
+
+
+def conflicts_of(connection: Connection, account: str, request_id: str) -> list[RefusedRow]:
+    """The waiting rows in conflict of this account whose field `request_id` is this one."""
+    return [row for row in refused_rows(connection, reason="conflict", account=account) if row.fields.get("request_id") == request_id]

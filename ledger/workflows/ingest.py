@@ -3,7 +3,6 @@
 Takes paths (files, folders, `-` for standard input) and gives one report per file. Source: specification, sections 2 and 9.
 """
 
-import getpass
 import shutil
 import sys
 import tempfile
@@ -19,6 +18,7 @@ from ledger.ingest.loader import Summary, load_file
 from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
 from ledger.ingest.record_file import RecordFile, open_records
 from ledger.store.database import open_database
+from ledger.workflows.author import author_name
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".parquet", ".txt")
 CHECKED_ROWS = 1_000
@@ -67,7 +67,7 @@ def ingest(
             with _reported(path, reports), _opened(path, mappings) as records:
                 if on_file:
                     on_file(path, records.records)
-                summary = load_file(database, records, author=getpass.getuser(), again=options.again, on_progress=on_progress)
+                summary = load_file(database, records, author=author_name(), again=options.again, on_progress=on_progress)
                 reports.append(FileReport(path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored))
     return reports
 
