@@ -33,7 +33,7 @@ def _told(done: Demo, output: Path) -> str:
     width = max(len(statement.contract.parties.customer.name) for statement in done.settled.statements)
     lines = [
         "",
-        f"May 2026 is settled: {grouped_count(done.month.requests)} lines of telemetry, {len(done.contracts)} contracts.",
+        f"May 2026 is settled: {_loaded(done)}, {len(done.contracts)} contracts.",
         "",
         *(f"  {_result(statement, width)}" for statement in done.settled.statements),
         "",
@@ -60,6 +60,14 @@ def _told(done: Demo, output: Path) -> str:
         "  ledger settle 2026-05          the table for finance, and the invoices",
     ]
     return "\n".join(lines)
+
+
+def _loaded(done: Demo) -> str:
+    loaded = done.loaded
+    return (
+        f"{grouped_count(loaded.read)} lines of telemetry ({grouped_count(loaded.new)} requests, "
+        f"{grouped_count(loaded.duplicate)} duplicates, {grouped_count(loaded.refused.total())} set aside)"
+    )
 
 
 def _result(statement: Statement, width: int) -> str:

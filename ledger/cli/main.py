@@ -21,6 +21,13 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "contract add": ("ledger.cli.register:add", "Put contract versions into force."),
     "contract list": ("ledger.cli.register:list_", "List the versions and when they are in force."),
     "contract show": ("ledger.cli.register:show", "Print a stored version as it was added."),
+    "ingest": ("ledger.cli.ingest:ingest", "Load telemetry files."),
+    "quarantine list": ("ledger.cli.quarantine:list_rows", "Show the rows that were refused."),
+    "quarantine dismiss": ("ledger.cli.quarantine:dismiss", "Say that a refused row needs nothing more."),
+    "quarantine requeue": ("ledger.cli.quarantine:requeue", "Send refused rows in again."),
+    "void": ("ledger.cli.corrections:void", "Withdraw a request."),
+    "correct": ("ledger.cli.corrections:correct", "Replace what is stored of a request."),
+    "interval add": ("ledger.cli.interval:add", "Record open circuit breakers and model loads."),
     "settle": ("ledger.cli.settle:settle", "Settle a month: price, judge, draft the invoices."),
     "demo": ("ledger.cli.demo:demo", "Settle a made-up month and show its invoices."),
     "database upgrade": ("ledger.cli.database:upgrade", "Create the tables or bring them up to date."),
@@ -32,6 +39,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 # Group -> one line of help.
 GROUPS: dict[str, str] = {
     "contract": "Check contract files and put them into force.",
+    "quarantine": "Look at refused rows and resolve them.",
+    "interval": "Record spans of time that the contracts speak of.",
     "database": "Create, upgrade and look after the database.",
 }
 REPORT = "please report it, with what LEDGER_TRACEBACK=1 shows in addition"

@@ -1,10 +1,11 @@
 """What `ledger settle` prints for finance: per contract the lines, the missed windows, the budget, totals and warnings; then a summary.
 
-Takes statements and a text stream. On a terminal tables are coloured; elsewhere they are plain text, as wide as they need to be, so that
-nothing is cut when the output is piped. Source: specification, sections 5 to 9.
+Takes statements and a text stream. Tables are as wide as they need to be, so that nothing is ever cut; on a terminal they have colours.
+Source: specification, sections 5 to 9.
 """
 
 import io
+import os
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
@@ -20,17 +21,22 @@ from ledger.documents.number import currency_amount, decimal_text, grouped_amoun
 from ledger.documents.wording import printable
 from ledger.settlement.statement import LineKind, Statement, Verdict
 
-_WIDE = 1000  # columns when nobody looks at a screen: wider than any line, which is cut off again at its last letter
+_WIDE = 1000  # columns: more than any line has. A narrow terminal wraps a line, but an amount is never cut.
 
 
 def write_finance_table(statements: Sequence[Statement], stream: TextIO) -> None:
     """Writes the settled period of every contract, in the order given, and a summary if there is more than one."""
-    if stream.isatty():
-        console = Console(file=stream, markup=False, highlight=False, emoji=False)
-        _print(statements, console)
-        return
-    buffer = io.StringIO()
-    _print(statements, Console(file=buffer, width=_WIDE, markup=False, highlight=False, emoji=False, color_system=None))
+    buffer, is_coloured = io.StringIO(), stream.isatty() and "NO_COLOR" not in os.environ
+    console = Console(
+        file=buffer,
+        width=_WIDE,
+        force_terminal=is_coloured,
+        color_system="standard" if is_coloured else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+    _print(statements, console)
     stream.writelines(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
 
 
@@ -148,10 +154,11 @@ def _totals(statement: Statement) -> Table:
 
 
 def _service_level(statement: Statement) -> Iterator[RenderableType]:
-    contract, budget, windows = statement.contract, statement.budget, statement.windows
-    yield Text(f"  {wording.promise_words(contract)}", style="dim")
+    budget, windows = statement.budget, statement.windows
+    for promise in dict.fromkeys(wording.promise_words(terms) for _, terms in sorted(statement.contracts.items())):
+        yield Text(f"  {promise}", style="dim")
     if not windows.judged:
-        yield Text("  Windows: no data, nothing was judged.")
+        yield Text(f"  Windows: {'too few requests' if statement.events.total else 'no data'}, nothing was judged.")
     else:
         yield Text(
             f"  Windows: {grouped_count(windows.judged)} judged, {grouped_count(windows.breached)} missed. "

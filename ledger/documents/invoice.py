@@ -98,11 +98,10 @@ def _model(statement: Statement, group: ModelGroup) -> dict[str, Any]:
 def _band(statement: Statement, group: ModelGroup, band: BandGroup) -> dict[str, Any]:
     contract, first = statement.contracts[group.version], band.lines[0]
     is_credit = first.kind is LineKind.CREDIT
-    words = wording.credit_words(contract, first) if is_credit else wording.band_words(contract, first)
-    name, separator, rule = words.partition(": ")
+    name, rule = wording.credit_words(contract, first) if is_credit else wording.band_words(contract, first)
     return {
         "name": printable(name),
-        "rule": printable(rule) if separator else "",
+        "rule": printable(rule),
         "clause": printable(wording.band_clause(contract, first) or ""),
         "lines": [
             {
@@ -129,14 +128,7 @@ def _service_level(statement: Statement) -> dict[str, Any]:
         "recorded interval": changed.intervals,
     }
     return {
-        "promises": [
-            {
-                "version": f"Contract version {version}: " if len(statement.contracts) > 1 else "",
-                "words": printable(wording.promise_words(terms)),
-                "clause": printable(terms.objective.clause or ""),
-            }
-            for version, terms in sorted(statement.contracts.items())
-        ],
+        "promises": _promises(statement),
         "spans": wording.windows_words(contract.objective.window),
         "percentile": decimal_text(contract.objective.percentile.scaleb(2)),
         "judged": grouped_count(windows.judged) if windows.judged else "",
@@ -151,6 +143,21 @@ def _service_level(statement: Statement) -> dict[str, Any]:
         "has_clauses": any(breach["clause"] for breach in breaches),
         "changed": [f"{grouped_count(count)} {word}{'' if count == 1 else 's'}" for word, count in counted.items() if count],
     }
+
+
+def _promises(statement: Statement) -> list[dict[str, str]]:
+    """The promise of each contract version, told once for those that promise the same."""
+    versions: dict[tuple[str, str], list[str]] = {}
+    for version, terms in sorted(statement.contracts.items()):
+        versions.setdefault((wording.promise_words(terms), terms.objective.clause or ""), []).append(str(version))
+    return [
+        {
+            "version": f"Contract version {wording.and_list(numbers)}: " if len(versions) > 1 else "",
+            "words": printable(words),
+            "clause": printable(clause),
+        }
+        for (words, clause), numbers in versions.items()
+    ]
 
 
 def _breach(statement: Statement, number: int, breach: Breach) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def window_words_local(start: datetime, end: datetime, period: tuple[datetime, d
     if begins_day and ends_day:
         return first if first == last else f"{first} – {last}"
     until = "24:00" if ends_day else f"{local_end:%H:%M}"
-    offset = f" ({_offset(local_start)})" if len(_offsets(*period, zone)) > 1 else ""
+    offset = f" ({' to '.join(_offsets(start, end, zone))})" if len(_offsets(*period, zone)) > 1 else ""
     return f"{first}, {local_start:%H:%M}–{until}{offset}" if first == last else f"{first}, {local_start:%H:%M} – {last}, {until}{offset}"
 
 
@@ -45,7 +45,10 @@ def _day(instant: datetime, zone: str, pattern: str) -> str:
 
 
 def _offsets(start: datetime, end: datetime, zone: str) -> list[str]:
-    return list(dict.fromkeys(_offset(instant.astimezone(ZoneInfo(zone))) for instant in (start, end - _INSTANT)))
+    """Every offset between the two instants, in order, each once. Some zones change twice in a month, so each day is looked at."""
+    days = [start + timedelta(days=day) for day in range((end - start).days + 1)]
+    instants = [*(day for day in days if day < end), end]
+    return list(dict.fromkeys(_offset(instant.astimezone(ZoneInfo(zone))) for instant in instants))
 
 
 def _offset(local: datetime) -> str:

@@ -14,11 +14,10 @@ from ledger.documents.number import decimal_text, grouped_count, percent_text
 from ledger.settlement.statement import InvoiceLine, LineKind
 
 TOKENS = {"input": "Input tokens", "cached_input": "Cached input tokens", "output": "Output tokens"}
-BANDS = {"missing_latency": "no latency measured", "circuit_breaker": "circuit breaker", "cold_start": "cold start", "async": "async"}
 _SPANS = {"h": "hour", "m": "minute", "d": "day"}
 _COMPARED = {"<": "below", "<=": "up to", ">": "above", ">=": "at least"}
 _TOKENS_COMPARED = {"<": "under", "<=": "up to", ">": "over", ">=": "at least"}
-_MEASURED = {"end_to_end": "end to end", "inference": "inference time", "first_token": "time to first token"}
+_MEASURED = {"end_to_end": "end to end", "inference": "by inference time", "first_token": "to the first token"}
 
 
 def printable(text: str) -> str:
@@ -66,12 +65,10 @@ def windows_words(window: str) -> str:
     return f"{count}-{unit.removesuffix('s')} spans" if unit else f"{count}s"
 
 
-def latency_words(contract: Contract, queue: str | None = None) -> str:
-    """How the latency of a queue is measured; a definition of the contract's own is named and quoted."""
-    name = contract.latency.by_queue.get(queue or "", contract.latency.default)
-    if name in _MEASURED:
-        return _MEASURED[name]
-    return f"{name}: {contract.latency.define[name].text}" if name in contract.latency.define else name
+def measured_words(contract: Contract, queue: str) -> str:
+    """How the latency of a queue is measured: `end to end`; a definition of the contract's own is quoted with its name."""
+    name = contract.latency.by_queue.get(queue, contract.latency.default)
+    return _MEASURED.get(name) or f"by the definition “{name}: {contract.latency.define[name].text}”"
 
 
 def promise_words(contract: Contract) -> str:
@@ -80,22 +77,24 @@ def promise_words(contract: Contract) -> str:
     scope = "each model" if objective.scope == "model" else "all models together"
     spans = {"month": "In every calendar month", "1d": "On every day"}
     span = spans.get(objective.window, f"In every {window_words(objective.window)}")
-    ways = {queue: latency_words(contract, queue) for queue in objective.queues}
-    if len(set(ways.values())) == 1:
-        measured = f", measured {_as_measure(next(iter(ways.values())))}"
+    ways: dict[str, list[str]] = {}
+    for queue in objective.queues:
+        ways.setdefault(measured_words(contract, queue), []).append(queue)
+    if len(ways) == 1:
+        measured = f", measured {next(iter(ways))}"
     else:
-        measured = "; measured " + ", ".join(f"{_as_measure(way)} in the {queue} queue" for queue, way in ways.items())
-    queues = and_list(list(objective.queues))
+        measured = "; measured " + ", ".join(f"{way} in the {queues_words(queues)}" for way, queues in ways.items())
     return (
-        f"{span}, {percent_text(objective.percentile)} of the requests to {scope} in the {queues} "
-        f"queue{'' if len(objective.queues) == 1 else 's'} are answered within {duration_words(objective.target_us)}{measured}."
+        f"{span}, {percent_text(objective.percentile)} of the requests to {scope} in the {queues_words(list(objective.queues))} "
+        f"are answered within {duration_words(objective.target_us)}{measured}."
     )
 
 
-def band_words(contract: Contract, line: InvoiceLine) -> str:
-    """Which requests a line holds, and why they have their price; `contract` is the line's version."""
+def band_words(contract: Contract, line: InvoiceLine) -> tuple[str, str]:
+    """The name of a usage line's band, and why its requests have their price; `contract` is the line's version."""
     assert line.band is not None
-    return "; ".join([_band_rule(contract, line.band), *_multiplier_notes(contract, line)])
+    name, rule = _band_rule(contract, line.band)
+    return name, "; ".join(part for part in (rule, *_multiplier_notes(contract, line)) if part)
 
 
 def band_clause(contract: Contract, line: InvoiceLine) -> str | None:
@@ -110,17 +109,17 @@ def band_clause(contract: Contract, line: InvoiceLine) -> str | None:
     return ", ".join(dict.fromkeys(clause for clause in (band, *exempting, queue_clause) if clause)) or None
 
 
-def credit_words(contract: Contract, line: InvoiceLine) -> str:
+def credit_words(contract: Contract, line: InvoiceLine) -> tuple[str, str]:
     """Whose tokens a credit line gives back, and how they are valued."""
     refund, factor = contract.refund, f"{contract.refund.tokens} ×"
     if line.band == "failed":
-        return f"failed requests: {factor} their input tokens, at the base rate"
+        return "failed requests", f"{factor} their input tokens, at the base rate"
     window = window_words(contract.objective.window)
     requests = "late requests" if refund.of == "late_requests" else f"all requests of the missed {window}"
     if line.band in (None, "refund"):
-        return f"{requests}: {factor} their tokens, at the base rate"
+        return requests, f"{factor} their tokens, at the base rate"
     charged = ", ".join(part for part in (line.band, line.queue and f"{line.queue} queue", line.variant) if part)
-    return f"{charged}: {factor} the tokens of {requests}, at the rate they were charged"
+    return charged, f"{factor} the tokens of {requests}, at the rate they were charged"
 
 
 def token_words(token: str | None) -> str:
@@ -128,45 +127,55 @@ def token_words(token: str | None) -> str:
     return TOKENS.get(token or "", token or "")
 
 
+def queues_words(queues: list[str]) -> str:
+    """`standard queue`, `standard and vip queues`."""
+    return f"{and_list(queues)} queue{'' if len(queues) == 1 else 's'}"
+
+
 def and_list(words: list[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _band_rule(contract: Contract, band: str) -> str:
+def _band_rule(contract: Contract, band: str) -> tuple[str, str]:
     for tier in contract.pricing.tiers:
         if tier.name == band:
-            priced = "" if tier.multiplier == 1 else f" at {_price(tier.multiplier)}"
-            return f"{tier.name}: {span_words(tier.latency)}{priced}"
+            return tier.name, f"{span_words(tier.latency)}{_price(tier.multiplier)}"
     if band == "cancelled":
-        return "cancelled: the client closed the request in time; tokens produced until then"
+        return band, "the client closed the request in time; tokens produced until then"
     if band == "missing_latency":
-        return f"no latency measured, charged at {_price(contract.pricing.missing_latency.multiplier)}"
-    rules = [_exemption_rule(exemption) for exemption in contract.exemptions if exemption.kind == band]
-    return f"{BANDS.get(band, band)}: {' or '.join(rules)}" if rules else band
+        return "no latency", f"nobody measured it{_price_apart(contract.pricing.missing_latency.multiplier)}"
+    return band.replace("_", " "), " or ".join(_exemption_rule(exemption) for exemption in contract.exemptions if exemption.kind == band)
 
 
 def _exemption_rule(exemption: CircuitBreaker | Async | ColdStart) -> str:
+    price = _price_apart(exemption.multiplier)
     if isinstance(exemption, CircuitBreaker):
-        return f"{and_list(list(exemption.queues))} queue while a circuit breaker was open"
+        return f"received while a circuit breaker was open{price}"
     if isinstance(exemption, Async):
         threshold = exemption.input_tokens
-        return f"input {_TOKENS_COMPARED[threshold.op]} {grouped_count(threshold.tokens)} tokens, answered asynchronously"
+        return f"input {_TOKENS_COMPARED[threshold.op]} {grouped_count(threshold.tokens)} tokens, answered asynchronously{price}"
     starts = "the first" if exemption.limit == 1 else f"the first {grouped_count(exemption.limit)}"
-    return f"{starts} of a day, up to {duration_words(exemption.max_duration_us)} each"
+    return f"{starts} of a day, up to {duration_words(exemption.max_duration_us)} each{price}"
 
 
 def _multiplier_notes(contract: Contract, line: InvoiceLine) -> list[str]:
     notes = []
     queue = contract.queues.by_name.get(line.queue or "", Queue())
     if queue.multiplier is not None and line.forfeited:
-        limit = f"waited over {duration_words(queue.max_queue_us)}" if queue.max_queue_us is not None else "waited too long"
+        limit = f"wait not within {duration_words(queue.max_queue_us)}" if queue.max_queue_us is not None else "waited too long"
         notes.append(f"{line.queue} queue, {limit}: its price factor is waived")
     elif queue.multiplier is not None:
         factor = f"× {decimal_text(queue.multiplier)}"
         notes.append(f"{line.queue} queue {factor}" if queue.combine == "multiply" else f"{line.queue} queue: at least {factor}")
     elif line.queue not in (None, "standard"):
         notes.append(f"{line.queue} queue")
+    if (
+        line.queue is not None
+        and line.queue in contract.latency.by_queue
+        and any(tier.name == line.band for tier in contract.pricing.tiers)
+    ):
+        notes.append(f"measured {measured_words(contract, line.queue)}")
     if line.model is not None and line.variant is not None:
         limit = decimal_text(contract.models[line.model].degraded[line.variant].max_multiplier)
         notes.append(f"reduced variant {line.variant}: never above × {limit}")
@@ -174,13 +183,14 @@ def _multiplier_notes(contract: Contract, line: InvoiceLine) -> list[str]:
 
 
 def _price(multiplier: Decimal) -> str:
-    return percent_text(multiplier) if multiplier < 1 else f"× {decimal_text(multiplier)}"
+    """The price of a band, said only if it is not the plain one: ` at 30%`, ` at × 2`."""
+    if multiplier == 1:
+        return ""
+    return f" at {percent_text(multiplier)}" if multiplier < 1 else f" at × {decimal_text(multiplier)}"
 
 
-def _as_measure(way: str) -> str:
-    return {"end to end": "end to end", "inference time": "by inference time", "time to first token": "to the first token"}.get(
-        way, f"by the definition “{way}”"
-    )
+def _price_apart(multiplier: Decimal) -> str:
+    return f",{_price(multiplier)}" if multiplier != 1 else ""
 
 
 def _exact(number: Fraction) -> str:

@@ -17,11 +17,13 @@ from typing import IO
 import duckdb
 from sqlglot import exp
 
-from ledger.ingest.event_rules import EVENT_COLUMNS, Reason, judge
+from ledger.ingest.event_rules import Reason, judge
 from ledger.ingest.expression import RECORD_COLUMN, field_key
 from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, TEXTS, Mapping, Source
 from ledger.ingest.record_file import RecordFile
+from ledger.store.events import EVENT_FIELDS
 
+ACCOUNT_KEY = "#account"  # of a refused row's fields: the account that the command line gave
 LONGEST_FIELD = 1_000  # characters of a field that are kept with a refused row
 
 _NULL_TEXT = exp.cast(exp.null(), "TEXT")
@@ -50,15 +52,15 @@ class Chunk:
 
     @contextmanager
     def event_stream(self, *, batch_id: int | None) -> Iterator[IO[bytes]]:
-        """CSV of the events: EVENT_COLUMNS, then batch_id and revision 1; or, without a batch, the record's number behind them."""
-        columns = ", ".join(f"event_{name}" for name in EVENT_COLUMNS)
+        """CSV of the events: EVENT_FIELDS, then batch_id and revision 1; or, without a batch, the record's number behind them."""
+        columns = ", ".join(f"event_{name}" for name in EVENT_FIELDS)
         relation = self.connection.table("judged").filter("reason IS NULL")
         with _csv_stream(relation.project(f"{columns}, record" if batch_id is None else f"{columns}, {batch_id:d}, 1")) as stream:
             yield stream
 
     @contextmanager
-    def refused_stream(self, conflicts: Sequence[tuple[int, str]] = ()) -> Iterator[IO[bytes]]:
-        """CSV of the refused rows, those in conflict (record and detail) among them:
+    def refused_stream(self, conflicts: Sequence[tuple[int, str]] = (), *, conflicts_only: bool = False) -> Iterator[IO[bytes]]:
+        """CSV of the refused rows, those in conflict (record and detail) among them, or alone:
         line, reason, detail, row_sha256, fields, account, received_at."""
         self.connection.execute("CREATE OR REPLACE TEMP TABLE conflict (record BIGINT, detail VARCHAR)")
         if conflicts:
@@ -72,10 +74,27 @@ class Chunk:
             "SELECT judged.line, coalesce(judged.reason, 'conflict') AS reason, coalesce(judged.detail, conflict.detail) AS detail, "
             "CASE WHEN judged.reason IS NULL THEN 'conflict' ELSE 'refused' END AS kind, fields, raw, readable_account, received_us "
             "FROM judged LEFT JOIN conflict USING (record) JOIN chunk_fields USING (record) "
-            "WHERE judged.reason IS NOT NULL OR conflict.record IS NOT NULL)"
+            "WHERE (judged.reason IS NOT NULL AND NOT $conflicts_only) OR conflict.record IS NOT NULL)",
+            params={"conflicts_only": conflicts_only},
         )
         with _csv_stream(relation) as stream:
             yield stream
+
+    def refused_records(self) -> dict[int, tuple[Reason, str]]:
+        """Reason and detail of every refused record, by its number."""
+        rows = self.connection.execute("SELECT record, reason, detail FROM judged WHERE reason IS NOT NULL").fetchall()
+        return {record: (Reason(reason), detail) for record, reason, detail in rows}
+
+    def first_refused(self, limit: int) -> tuple[tuple[int, str, str], ...]:
+        """Line, reason and detail of the first refused rows."""
+        rows = self.connection.table("judged").filter("reason IS NOT NULL").project("line, reason, detail").limit(limit).fetchall()
+        return tuple(rows)
+
+    def first_events(self, limit: int) -> tuple[dict[str, object], ...]:
+        """The first events, as they would be stored."""
+        columns = ", ".join(f"event_{name}" for name in EVENT_FIELDS)
+        rows = self.connection.table("judged").filter("reason IS NULL").project(columns).limit(limit).fetchall()
+        return tuple(dict(zip(EVENT_FIELDS, row, strict=True)) for row in rows)
 
     def close(self) -> None:
         """Give back what the chunk holds."""
@@ -106,7 +125,7 @@ def mapped_select(mapping: Mapping, fields: Sequence[str]) -> exp.Select:
         column: [s for s in sources if not s.value.paths or any(path[0] in fields for path in s.value.paths)]
         for column, sources in mapping.columns.items()
     }
-    columns = [exp.alias_(exp.column(f"#{name}", quoted=True), name) for name in ("line", "record", "malformed")]
+    columns: list[exp.Expr] = [exp.alias_(exp.column(f"#{name}", quoted=True), name) for name in ("line", "record", "malformed")]
     columns += [exp.alias_(_first(usable.get(name, [])), name) for name in (*TEXTS, *INTEGERS)]
     for name in DURATIONS:
         columns += _measured(name, usable.get(name, []), DURATION_POWERS)
@@ -126,7 +145,7 @@ def mapped_select(mapping: Mapping, fields: Sequence[str]) -> exp.Select:
     return exp.select(*columns).from_("chunk_record")
 
 
-def _value(source: Source) -> exp.Expression:
+def _value(source: Source) -> exp.Expr:
     """The source's text; null if it is empty."""
     value = exp.func("nullif", source.value.sql.copy(), exp.Literal.string(""))
     if source.integer_from_decimal:
@@ -136,24 +155,26 @@ def _value(source: Source) -> exp.Expression:
     return value
 
 
-def _first(sources: Sequence[Source]) -> exp.Expression:
+def _first(sources: Sequence[Source]) -> exp.Expr:
     values = [_value(source) for source in sources]
     if not values:
         return _NULL_TEXT.copy()
     return exp.func("coalesce", *values) if len(values) > 1 else values[0]
 
 
-def _measured(name: str, sources: Sequence[Source], powers: dict[str, int]) -> list[exp.Expression]:
+def _measured(name: str, sources: Sequence[Source], powers: dict[str, int]) -> list[exp.Expr]:
     """The text, its power of ten, the name under which it was found, and whether two sources have a value."""
-    stem = name
     choose = {"power": exp.case(), "name": exp.case()}
-    given: list[exp.Expression] = []
+    given: list[exp.Expr] = []
     for source in sources:
         is_given = _value(source).is_(exp.null()).not_()
         power = powers.get(source.unit)
         choose["power"] = choose["power"].when(is_given.copy(), exp.null() if power is None else exp.Literal.number(power))
         choose["name"] = choose["name"].when(is_given.copy(), exp.Literal.string(source.name))
         given.append(exp.cast(is_given.copy(), "INT"))
+    power_value: exp.Expr
+    name_value: exp.Expr
+    twice: exp.Expr
     match sources:
         case []:
             power_value, name_value, twice = exp.cast(exp.null(), "INT"), exp.Literal.string(name), exp.false()
@@ -163,25 +184,29 @@ def _measured(name: str, sources: Sequence[Source], powers: dict[str, int]) -> l
             name_value, twice = exp.Literal.string(source.name), exp.false()
         case _:
             power_value, name_value = exp.cast(choose["power"], "INT"), choose["name"]
-            total: exp.Expression = given[0]
+            total: exp.Expr = given[0]
             for one in given[1:]:
                 total = exp.Add(this=total, expression=one)
             twice = exp.GT(this=exp.paren(total), expression=exp.Literal.number(1))
-    columns = [
-        exp.alias_(_first(sources), f"{stem}_text"),
-        exp.alias_(power_value, f"{stem}_power"),
-        exp.alias_(twice, f"{stem}_twice"),
+    columns: list[exp.Expr] = [
+        exp.alias_(_first(sources), f"{name}_text"),
+        exp.alias_(power_value, f"{name}_power"),
+        exp.alias_(twice, f"{name}_twice"),
     ]
-    return columns if name == "received_at" else [*columns, exp.alias_(name_value, f"{stem}_name")]
+    return columns if name == "received_at" else [*columns, exp.alias_(name_value, f"{name}_name")]
 
 
 def _fields_select(records: RecordFile) -> exp.Select:
     """The fields of each record that the mapping reads, as JSON; and the line itself (`raw`) where it is no record, to be hashed only."""
-    parts: list[exp.Expression] = []
+    parts: list[exp.Expr] = []
     for path in records.read_paths:
         shown = exp.func("left", exp.column(field_key(path), quoted=True), exp.Literal.number(LONGEST_FIELD))
         no_nul = exp.func("replace", shown, exp.func("chr", exp.Literal.number(0)), exp.Literal.string("�"))
         parts += [exp.Literal.string(field_key(path)), no_nul]
+    if records.mapping.account is not None:
+        parts += [exp.Literal.string(ACCOUNT_KEY), exp.Literal.string(records.mapping.account)]
+    if records.mapping.counts_records:
+        parts += [exp.Literal.string(RECORD_COLUMN), exp.cast(exp.column(RECORD_COLUMN, quoted=True), "TEXT")]
     is_record = exp.column("#malformed", quoted=True).is_(exp.null())
     fields = exp.case().when(is_record, exp.cast(exp.func("json_object", *parts), "TEXT")).else_(exp.Literal.string("{}"))
     raw = exp.case().when(is_record.copy(), _NULL_TEXT.copy()).else_(exp.column("#raw", quoted=True))
@@ -196,6 +221,10 @@ def _csv_stream(relation: duckdb.DuckDBPyRelation) -> Iterator[IO[bytes]]:
     with TemporaryDirectory(prefix="ledger-stream-") as folder:
         pipe = Path(folder, "rows")
         os.mkfifo(pipe)
+        reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+        # Held open until the writer is done: a pipe without a writer looks like its end.
+        held_open = os.open(pipe, os.O_WRONLY)
+        os.set_blocking(reading, True)
         failed: list[duckdb.Error] = []
 
         def write() -> None:
@@ -203,14 +232,15 @@ def _csv_stream(relation: duckdb.DuckDBPyRelation) -> Iterator[IO[bytes]]:
                 relation.write_csv(str(pipe), header=False)
             except duckdb.Error as error:
                 failed.append(error)
+            finally:
+                os.close(held_open)
 
         writer = threading.Thread(target=write, daemon=True)
         writer.start()
-        with pipe.open("rb", buffering=0) as stream:
+        with open(reading, "rb", buffering=0) as stream:
             try:
                 yield stream
-                if stream.read(1):
-                    raise AssertionError("the reader left rows behind")
+                assert failed or not stream.read(1), "rows were left behind"
             finally:
                 stream.close()
                 writer.join()

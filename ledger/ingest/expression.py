@@ -42,7 +42,7 @@ Path = tuple[str, ...]
 class Compiled:
     """A text-valued DuckDB expression and the fields of the source that it reads, by their path."""
 
-    sql: exp.Expression
+    sql: exp.Expr
     paths: frozenset[Path]
 
 
@@ -67,7 +67,7 @@ def parse_expression(text: str) -> Compiled:
         raise ExpressionRefused(f"{text!r}, which is not one expression")
     compiler = _Compiler()
     tree = trees[0]
-    assert isinstance(tree, exp.Expression)
+    assert isinstance(tree, exp.Expr)
     return Compiled(sql=compiler.text(tree), paths=frozenset(compiler.paths))
 
 
@@ -85,7 +85,7 @@ def constant_compiled(text: str) -> Compiled:
 class _Compiler:
     paths: set[Path] = field(default_factory=set)
 
-    def text(self, node: exp.Expression) -> exp.Expression:
+    def text(self, node: exp.Expr) -> exp.Expr:
         """The node as text; null stays null."""
         match node:
             case exp.Column() | exp.Dot():
@@ -126,7 +126,7 @@ class _Compiler:
             case _:
                 raise ExpressionRefused(f"{node.sql('duckdb')!r}, which a mapping may not use")
 
-    def condition(self, node: exp.Expression) -> exp.Expression:
+    def condition(self, node: exp.Expr) -> exp.Expr:
         """The node as a condition: true, false or null."""
         match node:
             case exp.Paren():
@@ -149,7 +149,7 @@ class _Compiler:
             case _:
                 raise ExpressionRefused(f"{node.sql('duckdb')!r}, where a condition is needed")
 
-    def _field(self, node: exp.Column | exp.Dot) -> exp.Expression:
+    def _field(self, node: exp.Column | exp.Dot) -> exp.Expr:
         if any(not isinstance(part, exp.Column | exp.Dot | exp.Identifier) for part in node.walk()):
             raise ExpressionRefused(f"{node.sql('duckdb')!r}, which is no field")
         path = tuple(part.name for part in node.parts)
@@ -158,7 +158,7 @@ class _Compiler:
         self.paths.add(path)
         return exp.column(field_key(path), quoted=True)
 
-    def _number(self, node: exp.Expression) -> exp.Expression:
+    def _number(self, node: exp.Expr) -> exp.Expr:
         node = _inside(node)
         if isinstance(node, exp.Literal) and not node.is_string:
             # As narrow as it is written, so that a product keeps the 18 digits after the point of its other side.
@@ -169,11 +169,11 @@ class _Compiler:
             return exp.cast(exp.Literal.string(str(node.this)), f"DECIMAL({len(match[1]) + fraction}, {fraction})")
         return exp.func("number_of", self.text(node))
 
-    def _arithmetic(self, node: exp.Expression) -> exp.Expression:
+    def _arithmetic(self, node: exp.Expr) -> exp.Expr:
         """The exact result as text. Null if a part is null; the offending part's own text if one is no number."""
-        leaves: list[exp.Expression] = []
+        leaves: list[exp.Expr] = []
 
-        def value(part: exp.Expression) -> exp.Expression:
+        def value(part: exp.Expr) -> exp.Expr:
             part = _inside(part)
             if isinstance(part, exp.Mul) and not any(isinstance(_inside(side), exp.Literal) for side in (part.left, part.right)):
                 raise ExpressionRefused(f"{part.sql('duckdb')!r}, where neither side is a plain number")
@@ -196,26 +196,26 @@ class _Compiler:
             choice = choice.when(exp.func("number_of", leaf.copy()).is_(exp.null()), leaf.copy())
         return choice.else_(exp.func("coalesce", trimmed, exp.Literal.string("a number out of range")))
 
-    def _choice(self, branches: list[exp.Expression], otherwise: exp.Expression | None) -> exp.Expression:
+    def _choice(self, branches: list[exp.Expr], otherwise: exp.Expr | None) -> exp.Expr:
         choice = exp.case()
         for branch in branches:
             choice = choice.when(self.condition(branch.this), self.text(branch.args["true"]))
         return choice.else_(self.text(otherwise) if otherwise is not None else exp.cast(exp.null(), "TEXT"))
 
-    def _position(self, node: exp.SplitPart) -> exp.Expression:
+    def _position(self, node: exp.SplitPart) -> exp.Expr:
         position = node.args["part_index"]
         if not isinstance(position, exp.Literal) or not str(position.this).isdecimal():
             raise ExpressionRefused(f"{node.sql('duckdb')!r}, whose position is not a whole number such as 1")
         return exp.Literal.number(str(position.this))
 
 
-def _inside(node: exp.Expression) -> exp.Expression:
+def _inside(node: exp.Expr) -> exp.Expr:
     while isinstance(node, exp.Paren):
         node = node.this
     return node
 
 
-def _is_number(node: exp.Expression) -> bool:
+def _is_number(node: exp.Expr) -> bool:
     node = _inside(node)
     if isinstance(node, exp.Neg):
         node = node.this

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TypeVar
 
 import yaml
+from sqlglot import exp
 
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.scalar import parse_duration, parse_instant
 from ledger.errors import LedgerError
-from ledger.ingest.expression import Compiled, ExpressionRefused, constant_compiled, field_key, parse_expression
+from ledger.ingest.expression import RECORD_COLUMN, Compiled, ExpressionRefused, constant_compiled, parse_expression
 
 SCHEMA = "ledger/mapping/v1"
 LARGEST_BYTES = 1_000_000
@@ -77,6 +78,13 @@ class Mapping:
     start_us: int | None  # instants of a file without any: start, and a step for each record
     step_us: int
     sha256: str
+    account: str | None = None  # of rows that have none
+
+    @property
+    def counts_records(self) -> bool:
+        """Whether a record's number is part of its event."""
+        values = (source.value.sql for sources in self.columns.values() for source in sources)
+        return self.start_us is not None or any(column.name == RECORD_COLUMN for value in values for column in value.find_all(exp.Column))
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
@@ -88,7 +96,7 @@ class Mapping:
         given = tuple(self.columns.get("account", ()))
         filled = (*given, Source(name="--account", value=constant_compiled(account)))
         digest = hashlib.sha256(f"{self.sha256}\n{account}".encode()).hexdigest()
-        return replace(self, columns={**self.columns, "account": filled}, sha256=digest)
+        return replace(self, columns={**self.columns, "account": filled}, sha256=digest, account=account)
 
 
 class MappingRefused(LedgerError):
@@ -308,12 +316,3 @@ class _Reader:
             self.refuse(node, "expression", str(error), "fields, texts, numbers, + - * ||, comparisons, case, if, coalesce, nullif, lower, "
                         "replace, split_part, row_number(), file_stem()")  # fmt: skip
             return None
-
-
-def missing_fields(mapping: Mapping, present: frozenset[str]) -> tuple[str, ...]:
-    """The fields that the mapping needs and the file, whose top-level fields are `present`, does not have."""
-    return tuple(
-        field_key(path)
-        for path in mapping.paths
-        if path[0] not in present and path[0] not in mapping.optional and field_key(path) not in mapping.optional
-    )

@@ -54,19 +54,19 @@ class RecordFile:
     def span(self, first: int, last: int) -> exp.Select:
         """The records `first` (from 0) up to but not including `last`: #line, #record (from 1), #malformed, #raw, #file_stem, and the
         fields that the mapping reads, null if the file does not have them."""
+        cells: dict[FieldPath, exp.Expr]
+        malformed: exp.Expr
         match self.file_format:
             case FileFormat.PARQUET:
                 return self._parquet_span(first, last)
             case FileFormat.CSV:
                 split = exp.func("csv_cells", exp.column("text"))
-                cells = {path: exp.Bracket(this=exp.column("split"), offset=1, expressions=[exp.Literal.number(self.fields.index(path[0]) + 1)])
-                         for path in self.read_paths if len(path) == 1}  # fmt: skip
+                cells = {path: _item(self.fields.index(path[0]) + 1) for path in self.read_paths if len(path) == 1}
                 malformed = exp.func("csv_fault", exp.column("split"), exp.Literal.number(len(self.fields)))
             case FileFormat.JSON_LINES | FileFormat.JSON_ARRAY:
                 paths = exp.array(*(exp.Literal.string("$" + "".join(f'."{name}"' for name in path)) for path in self.read_paths))
                 split = exp.func("json_values", exp.column("text"), paths)
-                cells = {path: exp.Bracket(this=exp.column("split"), offset=1, expressions=[exp.Literal.number(index)])
-                         for index, path in enumerate(self.read_paths, start=1)}  # fmt: skip
+                cells = {path: _item(index) for index, path in enumerate(self.read_paths, start=1)}
                 malformed = exp.func("json_fault", exp.column("split"))
         start, end = first + self.first_row, last + self.first_row
         rows = (
@@ -99,8 +99,8 @@ class RecordFile:
         )
 
     def _columns(
-        self, *, line: exp.Expression, record: exp.Expression, malformed: exp.Expression, raw: exp.Expression,
-        cells: dict[FieldPath, exp.Expression],
+        self, *, line: exp.Expr, record: exp.Expr, malformed: exp.Expr, raw: exp.Expr,
+        cells: dict[FieldPath, exp.Expr],
     ) -> exp.Select:  # fmt: skip
         fields = [exp.alias_(cells.get(path, exp.cast(exp.null(), "TEXT")), field_key(path), quoted=True) for path in self.mapping.paths]
         return exp.select(
@@ -195,7 +195,8 @@ def _is_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, co
 def _load_lines(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: str) -> None:
     """The table `record`: each line that is not blank, with its number; then the lines that are no text, with their fault."""
     connection.execute(
-        "CREATE TABLE record AS SELECT line, CASE WHEN text[-1] = chr(13) THEN text[:-2] ELSE text END AS text, NULL::VARCHAR AS fault FROM ("
+        "CREATE TABLE record AS "
+        "SELECT line, CASE WHEN text[-1] = chr(13) THEN text[:-2] ELSE text END AS text, NULL::VARCHAR AS fault FROM ("
         "SELECT row_number() OVER () AS line, text FROM read_csv($1, columns = {'text': 'VARCHAR'}, header = false, auto_detect = false, "
         "delim = $2, quote = '', escape = '', strict_mode = false, compression = $3, store_rejects = true, rejects_limit = 0)"
         ") WHERE NOT regexp_full_match(text, '\\s*')",
@@ -323,9 +324,14 @@ def _read_parquet(connection: duckdb.DuckDBPyConnection, path: Path, mappings: t
     return replace(opened, types=dict(columns))
 
 
-def _parquet_text(path: FieldPath, type_name: str) -> exp.Expression:
+def _item(position: int) -> exp.Expr:
+    """The value at this position, from 1, of what a line was split into."""
+    return exp.Bracket(this=exp.column("split"), expressions=[exp.Literal.number(position)], offset=1)
+
+
+def _parquet_text(path: FieldPath, type_name: str) -> exp.Expr:
     """The column's value as text: integers and decimals exact, doubles by their shortest text, instants with their offset."""
-    value: exp.Expression = exp.column(path[0], quoted=True)
+    value: exp.Expr = exp.column(path[0], quoted=True)
     for name in path[1:]:
         value = exp.func("struct_extract", value, exp.Literal.string(name))
     if type_name == "TIMESTAMP WITH TIME ZONE":
@@ -350,10 +356,8 @@ def _chosen(
         and set(mapping.identify) <= set(fields)
     ]
     if len({mapping.name for mapping, _, _ in found}) == 1:
-        mapping, fields, delimiter = found[0]
-        lacking = [
-            field_key(p) for p in mapping.paths if not {p[0], field_key(p)} & (set(fields) | mapping.optional)
-        ]
+        mapping, fields, _ = found[0]
+        lacking = [field_key(p) for p in mapping.paths if not {p[0], field_key(p)} & (set(fields) | mapping.optional)]
         if lacking:
             raise LedgerError(
                 f"{path}: the mapping {mapping.name} reads {', '.join(lacking)}, which the file does not have",
@@ -367,13 +371,12 @@ def _chosen(
     shown = ", ".join(fields[:12]) + (", ..." if len(fields) > 12 else "")
     wanted = "; ".join(f"{mapping.name} needs {', '.join(mapping.identify)}" for mapping in mappings)
     raise LedgerError(
-        f"{path}: a {file_format} file with the fields {shown}, which no format fits ({wanted})", cure="write a mapping and name it with --mapping"
+        f"{path}: a {file_format} file with the fields {shown}, which no format fits ({wanted})",
+        cure="write a mapping and name it with --mapping",
     )
 
 
-def _opened(
-    connection: duckdb.DuckDBPyConnection, path: Path, chosen: _Chosen, file_format: FileFormat, *, first_row: int
-) -> RecordFile:
+def _opened(connection: duckdb.DuckDBPyConnection, path: Path, chosen: _Chosen, file_format: FileFormat, *, first_row: int) -> RecordFile:
     mapping, fields, _ = chosen
     if file_format is FileFormat.PARQUET:
         counted = connection.execute("SELECT count(*) FROM read_parquet($1)", [_source_link(connection)]).fetchone()
@@ -399,7 +402,7 @@ def _csv_macros(delimiter: str) -> tuple[str, ...]:
     """Splitting a line into cells (RFC 4180); the cells are null if a quote stands where it may not."""
     assert delimiter in DELIMITERS
     return (
-        f"""CREATE MACRO quoted_cells(line, found) AS CASE WHEN array_to_string(found, '') = line THEN list_transform(found,
+        """CREATE MACRO quoted_cells(line, found) AS CASE WHEN array_to_string(found, '') = line THEN list_transform(found,
         lambda cell: CASE WHEN cell[2] = '"' THEN replace(cell[3:-2], '""', '"') ELSE cell[2:] END) END""",
         f"""CREATE MACRO csv_cells(text) AS CASE WHEN contains(text, '"')
         THEN quoted_cells('{delimiter}' || text, regexp_extract_all('{delimiter}' || text,

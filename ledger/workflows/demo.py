@@ -16,6 +16,9 @@ from sqlalchemy import insert
 
 from ledger.bundle import bundled_folder
 from ledger.errors import LedgerError
+from ledger.ingest.loader import Summary, load_file
+from ledger.ingest.mapping import built_in_mappings
+from ledger.ingest.record_file import open_records
 from ledger.store.database import Database, connect, open_database
 from ledger.store.embedded import home_folder, running_server
 from ledger.store.migration import upgrade
@@ -36,6 +39,7 @@ class Demo:
 
     month: DemoMonth
     contracts: tuple[Path, ...]
+    loaded: Summary
     settled: Settled
 
 
@@ -55,10 +59,12 @@ def run_demo(output: Path, on_step: Callable[[str], None]) -> Demo:
         on_step("adding two contracts")
         registered = register_contracts(database, contracts, author=AUTHOR)
         assert not registered.failed, "the ready-made contracts are valid"
+        on_step(f"loading {month.requests:,} lines of telemetry")
+        loaded = _load(database, month.telemetry)
         _record_intervals(database, month.intervals)
         on_step(f"settling {PERIOD}")
         settled = settle_period(database, PERIOD, author=AUTHOR, output=output)
-    return Demo(month=month, contracts=contracts, settled=settled)
+    return Demo(month=month, contracts=contracts, loaded=loaded, settled=settled)
 
 
 @contextmanager
@@ -76,6 +82,14 @@ def _fresh_database() -> Iterator[Database]:
             engine.dispose()
         with open_database(server.url(DEMO_DATABASE)) as database:
             yield replace(database, fixed_now=SETTLED_AT)
+
+
+def _load(database: Database, files: tuple[Path, ...]) -> Summary:
+    total = Summary()
+    for file in files:
+        with open_records(file, (built_in_mappings()["canonical"],)) as records:
+            total.add(load_file(database, records, author=AUTHOR))
+    return total
 
 
 def _record_intervals(database: Database, file: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from statements import build_statement, read_case
 
-from ledger.documents.finance_table import warnings_of, write_finance_table
+from ledger.documents.finance_table import outcome_words, warnings_of, write_finance_table
 from ledger.settlement.statement import ChangedAfterwards, Statement, Unresolved
 
 
@@ -66,3 +66,11 @@ def test_markup_and_control_characters_in_a_name_are_shown_and_do_nothing(cases:
     customer = parties.customer.model_copy(update={"name": "[red]Acme[/red] \x9b31m\u202eknaB"})
     contract = statement.contract.model_copy(update={"parties": parties.model_copy(update={"customer": customer})})
     assert "[red]Acme[/red] \\u009b31m\\u202eknaB" in shown(replace(statement, contract=contract))
+
+
+def test_what_became_of_the_promise_is_told_in_a_few_words(cases: Path) -> None:
+    missed = build_statement(*read_case(cases / "month-charged-rate-cap"))
+    kept = replace(missed, windows=replace(missed.windows, breached=0), budget=replace(missed.budget, used=0, refunded=0))
+    assert outcome_words(missed) == "5 of 40 hours missed: 2 forgiven, 3 refunded"
+    assert outcome_words(kept) == "the promise was kept in all of 40 hours"
+    assert outcome_words(build_statement(*read_case(cases / "no-traffic"))) == "nothing to judge"

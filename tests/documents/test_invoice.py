@@ -48,11 +48,18 @@ def test_a_band_is_told_in_words_with_its_clause(cases: Path) -> None:
         "standard: 100 ms to 300 ms clause 3.2",
         "slow: above 300 ms at 30%; vip queue × 3 clause 3.2, 5.2",
         "async: input over 16,000 tokens, answered asynchronously clause 3.1",
-        "fast: below 100 ms at × 2; vip queue, waited over 500 ms: its price factor is waived clause 3.2, 5.2",
+        "fast: below 100 ms at × 2; vip queue, wait not within 500 ms: its price factor is waived clause 3.2, 5.2",
         "fast: below 100 ms at × 2; reduced variant deepseek-moe-4bit: never above × 1 clause 3.2",
         "late requests: 2 × their tokens, at the base rate clause 3.2",
     ):
         assert words in text
+
+
+def test_a_price_of_an_exemption_or_of_another_measure_is_told_too(cases: Path) -> None:
+    text = words_of(invoice_html(build_statement(*read_case(cases / "unusual-multipliers"))))
+    assert "async: input at least 16,000 tokens, answered asynchronously, at 80%; batch queue clause 3.1" in text
+    assert "no latency: nobody measured it, at × 1.2; gold queue, wait not within 10 ms: its price factor is waived clause 3.2, 5.2" in text
+    assert "measured end to end in the standard, vip and gold queues, by inference time in the batch queue." in text
 
 
 def test_the_promise_and_what_became_of_it_are_told(cases: Path) -> None:

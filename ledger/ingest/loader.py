@@ -1,0 +1,187 @@
+"""Loads a file into the store, chunk by chunk: each chunk is one batch, and one transaction.
+
+A chunk goes straight into the events; if one of them exists, it goes through staging instead, and so does the rest of the file. While one
+chunk is stored the next is judged. A rerun after a crash continues behind the committed chunks; a rerun of a complete file adds nothing.
+Source: specification, section 2; architecture, "The one idea".
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import psycopg
+from sqlalchemy import Connection
+
+from ledger.errors import LedgerError
+from ledger.fault_point import fault_point
+from ledger.ingest.chunk import Chunk, judge_chunk
+from ledger.ingest.event_rules import Reason
+from ledger.ingest.record_file import RecordFile
+from ledger.store.database import Database
+from ledger.store.events import (
+    Batch,
+    IdentityTaken,
+    add_batch,
+    committed_chunks,
+    copy_events,
+    insert_staged,
+    next_batch_id,
+    other_mappings,
+    stage_events,
+    staged_conflicts,
+)
+from ledger.store.quarantine import add_refused
+
+CHUNK_ROWS = 250_000
+ATTEMPTS = 5  # of a chunk that meets other loads of the same events
+
+
+@dataclass(slots=True, kw_only=True)
+class Summary:
+    """What became of the rows that were read: read = new + duplicate + conflict + refused. Instants are those of accepted rows."""
+
+    read: int = 0
+    new: int = 0
+    duplicate: int = 0
+    conflict: int = 0
+    refused: Counter[Reason] = field(default_factory=Counter)
+    clamped: int = 0
+    earliest_us: int | None = None
+    latest_us: int | None = None
+
+    def add(self, other: "Summary") -> None:
+        """Count the other one in."""
+        self.read += other.read
+        self.new += other.new
+        self.duplicate += other.duplicate
+        self.conflict += other.conflict
+        self.refused += other.refused
+        self.clamped += other.clamped
+        self.earliest_us = min((at for at in (self.earliest_us, other.earliest_us) if at is not None), default=None)
+        self.latest_us = max((at for at in (self.latest_us, other.latest_us) if at is not None), default=None)
+
+    def check(self) -> None:
+        """Assert that it adds up."""
+        assert self.read == self.new + self.duplicate + self.conflict + self.refused.total(), self
+
+
+def load_file(
+    database: Database, records: RecordFile, *, author: str, again: bool = False, on_progress: Callable[[int], None] | None = None,
+    chunk_rows: int = CHUNK_ROWS,
+) -> Summary:  # fmt: skip
+    """Load every record of the file. `again` allows content that was loaded under another mapping; `on_progress` hears of rows stored."""
+    with database.engine.connect() as connection:
+        others = other_mappings(connection, content_sha256=records.sha256, mapping_sha256=records.mapping.sha256)
+        committed = committed_chunks(
+            connection, content_sha256=records.sha256, mapping_sha256=records.mapping.sha256, chunk_rows=chunk_rows
+        )
+    if others and not again:
+        raise LedgerError(
+            f"{records.name}: this content was loaded under another mapping ({', '.join(others)})",
+            cure="rows that the two read differently will be conflicts; --again loads it all the same",
+        )
+    if len(committed) == -(-records.records // chunk_rows):
+        committed = {}  # complete: everything is looked at again
+    loader = _Loader(database=database, records=records, author=author, chunk_rows=chunk_rows, through_staging=False)
+    summary = Summary()
+    for chunk in _judged_ahead(records, chunk_rows=chunk_rows, now=database.now()):
+        with closing(chunk):
+            before = committed.get(chunk.number)
+            summary.add(_as_committed(chunk, before) if before else loader.store(chunk))
+        if on_progress:
+            on_progress(chunk.read)
+    summary.check()
+    return summary
+
+
+def _judged_ahead(records: RecordFile, *, chunk_rows: int, now: datetime) -> Iterator[Chunk]:
+    """The chunks in order; the next one is judged while the caller has the one before."""
+    now_us = int(now.timestamp()) * 1_000_000 + now.microsecond
+    starts = range(0, records.records, chunk_rows)
+    with ThreadPoolExecutor(max_workers=1) as executor:
+        ahead = None
+        for number, first in enumerate([*starts, None]):
+            current, ahead = ahead, None
+            if first is not None:
+                last = min(first + chunk_rows, records.records)
+                ahead = executor.submit(judge_chunk, records, number=number, first=first, last=last, now_us=now_us)
+            if current is not None:
+                yield current.result()
+
+
+def _as_committed(chunk: Chunk, batch: Batch) -> Summary:
+    """What the chunk's batch recorded; the reasons and the span are judged anew. Rows that were in the future then may be past now."""
+    refused = chunk.refused.copy()
+    refused[Reason.FUTURE] += batch.refused - refused.total()
+    return Summary(
+        read=batch.read, new=batch.new, duplicate=batch.duplicate, conflict=batch.conflict, refused=refused, clamped=batch.clamped,
+        earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+    )  # fmt: skip
+
+
+@dataclass(slots=True, kw_only=True)
+class _Loader:
+    """Stores the chunks of one file."""
+
+    database: Database
+    records: RecordFile
+    author: str
+    chunk_rows: int
+    through_staging: bool
+
+    def store(self, chunk: Chunk) -> Summary:
+        """Store the chunk in one transaction; a second attempt goes through staging."""
+        for attempt in range(ATTEMPTS):
+            try:
+                with self.database.engine.begin() as connection:
+                    fault_point("ingest.before_copy")
+                    summary = self._store(connection, chunk)
+                    fault_point("ingest.before_commit")
+                fault_point("ingest.after_commit")
+                return summary
+            except IdentityTaken:
+                self.through_staging = True
+            except psycopg.OperationalError as error:
+                if not isinstance(error, psycopg.errors.DeadlockDetected) or attempt == ATTEMPTS - 1:
+                    raise LedgerError(
+                        f"the database failed while {self.records.name} was loaded: {str(error).splitlines()[0]}",
+                        cure="run the command again; what was committed stays, the rest is loaded then", exit_code=4,
+                    ) from error  # fmt: skip
+        raise LedgerError(f"{self.records.name}: other loads of the same events are in the way", cure="run the command again", exit_code=4)
+
+    def _store(self, connection: Connection, chunk: Chunk) -> Summary:
+        batch_id = next_batch_id(connection)
+        conflicts: list[tuple[int, str]] = []
+        if self.through_staging:
+            with chunk.event_stream(batch_id=None) as stream:
+                stage_events(connection, stream)
+            fault_point("ingest.after_copy")
+            new = insert_staged(connection, batch_id)
+            if new < chunk.events:
+                conflicts = staged_conflicts(connection)
+        else:
+            with chunk.event_stream(batch_id=batch_id) as stream:
+                new = copy_events(connection, stream)
+            fault_point("ingest.after_copy")
+        summary = Summary(
+            read=chunk.read, new=new, duplicate=chunk.events - new - len(conflicts), conflict=len(conflicts), refused=chunk.refused.copy(),
+            clamped=chunk.clamped, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+        )  # fmt: skip
+        summary.check()
+        add_batch(
+            connection,
+            Batch(
+                batch_id=batch_id, source=self.records.name, content_sha256=self.records.sha256, mapping=self.records.mapping.name,
+                mapping_sha256=self.records.mapping.sha256, chunk=chunk.number, chunk_rows=self.chunk_rows, read=summary.read,
+                new=summary.new, duplicate=summary.duplicate, conflict=summary.conflict, refused=summary.refused.total(),
+                clamped=summary.clamped, loaded_at=self.database.now(), author=self.author,
+            ),
+        )  # fmt: skip
+        fault_point("ingest.after_batch")
+        if chunk.refused or conflicts:
+            with chunk.refused_stream(conflicts) as stream:
+                add_refused(connection, stream, batch_id)
+        return summary

@@ -1,0 +1,127 @@
+"""Correct: withdraw the current revision of a request and add the next one, in one transaction, through the rules of every event.
+
+Source: specification, section 2, "Corrections".
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from ledger.errors import LedgerError
+from ledger.ingest.mapping import DURATIONS, built_in_mappings
+from ledger.ingest.resubmission import judged_rows
+from ledger.store.database import Database, open_database
+from ledger.store.events import (
+    EVENT_FIELDS,
+    Batch,
+    Revision,
+    add_batch,
+    add_revision,
+    add_void,
+    next_batch_id,
+    stage_events,
+    staged_fields,
+)
+from ledger.store.quarantine import conflicts_of, resolve
+from ledger.workflows.author import author_name
+from ledger.workflows.void import the_request
+
+CANONICAL = "canonical"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrected:
+    """The revision that stands now, what changed (before, after), and the rows in conflict that are settled by it."""
+
+    account: str
+    request_id: str
+    revision: int
+    changes: dict[str, tuple[object, object]]
+    conflicts: tuple[int, ...]
+
+
+def correct_request(
+    database_url: str | None, request_id: str, values: Mapping[str, str], *, account: str | None, reason: str, author: str | None = None
+) -> Corrected:
+    """Set these columns (texts; "" empties one). Raises LedgerError if a value breaks a rule, or nothing changes."""
+    mapping = built_in_mappings()[CANONICAL]
+    settable = {path[0] for path in mapping.paths} - {"account", "request_id"}
+    unknown = sorted(set(values) - settable)
+    if unknown:
+        raise LedgerError(f"{', '.join(unknown)} cannot be set", cure=f"set some of {', '.join(sorted(settable))}", exit_code=2)
+    with open_database(database_url) as database, database.engine.begin() as connection:
+        current = the_request(connection, request_id, account)
+        row = {name: _text(value) for name, value in current.fields.items() if name != "clock_clamped"}
+        for name in DURATIONS:
+            if any(f"{name.removesuffix('_us')}_{unit}" in values for unit in ("ms", "s")):
+                row[name] = None
+        with judged_rows([{**row, **values}], mapping, name="correct", now=database.now()) as chunk:
+            for why, detail in chunk.refused_records().values():
+                raise LedgerError(f"{why}: {detail}", cure="correct the values")
+            with chunk.event_stream(batch_id=None) as stream:
+                stage_events(connection, stream)
+        (fields,) = staged_fields(connection)
+        changes = {
+            name: (current.fields[name], fields[name])
+            for name in EVENT_FIELDS
+            if name != "clock_clamped" and fields[name] != current.fields[name]
+        }
+        if not changes and not current.voided:
+            raise LedgerError(f"{request_id} has these values already", cure="nothing to do")
+        by = author_name(author)
+        add_void(connection, current, kind="correct", reason=reason, author=by, voided_at=database.now())
+        _add(connection, database, current, fields, author=by)
+        settled = _settle_conflicts(connection, fields, reason=reason, author=by, at=database.now())
+        return Corrected(
+            account=current.account, request_id=request_id, revision=current.revision + 1, changes=changes, conflicts=settled
+        )  # fmt: skip
+
+
+def _add(connection: Connection, database: Database, current: Revision, fields: dict[str, Any], *, author: str) -> None:
+    batch_id = next_batch_id(connection)
+    add_revision(connection, fields, batch_id=batch_id, revision=current.revision + 1)
+    content = json.dumps([current.revision + 1, fields], default=str, sort_keys=True)
+    digest = hashlib.sha256(content.encode()).hexdigest()
+    add_batch(
+        connection,
+        Batch(
+            batch_id=batch_id, source="correct", content_sha256=digest, mapping="correct", mapping_sha256=digest, chunk=0, chunk_rows=1,
+            read=1, new=1, duplicate=0, conflict=0, refused=0, clamped=int(fields["clock_clamped"]), loaded_at=database.now(),
+            author=author,
+        ),
+    )  # fmt: skip
+
+
+def _settle_conflicts(connection: Connection, fields: dict[str, Any], *, reason: str, author: str, at: datetime) -> tuple[int, ...]:
+    """Mark the rows in conflict that say what is stored now. Only rows with canonical columns can be compared without their mapping."""
+    mapping = built_in_mappings()[CANONICAL]
+    waiting = [row for row in conflicts_of(connection, fields["account"], fields["request_id"]) if row.mapping == CANONICAL]
+    settled = []
+    for row in waiting:
+        with judged_rows([row.fields], mapping.for_account(fields["account"]), name=row.source, now=at) as chunk:
+            if chunk.events and _as_stored(chunk.first_events(1)[0], fields):
+                resolve(connection, row.quarantine_id, resolution="corrected", reason=reason, author=author, at=at)
+                settled.append(row.quarantine_id)
+    return tuple(settled)
+
+
+def _as_stored(event: Mapping[str, object], fields: Mapping[str, Any]) -> bool:
+    compared = {**event, "received_at": datetime.fromisoformat(str(event["received_at"]))}
+    return all(compared[name] == fields[name] for name in EVENT_FIELDS if name != "clock_clamped")
+
+
+def _text(value: object) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return str(value).lower()
+        case datetime():
+            return value.isoformat()
+        case _:
+            return str(value)

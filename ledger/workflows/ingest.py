@@ -1,0 +1,147 @@
+"""Ingest: telemetry files into the ledger, or (with `check`) a look at what would happen.
+
+Takes paths (files, folders, `-` for standard input) and gives one report per file. Source: specification, sections 2 and 9.
+"""
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ledger.errors import LedgerError
+from ledger.ingest.chunk import judge_chunk
+from ledger.ingest.loader import Summary, load_file
+from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
+from ledger.ingest.record_file import RecordFile, open_records
+from ledger.store.database import open_database
+from ledger.workflows.author import author_name
+
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".parquet", ".txt")
+CHECKED_ROWS = 1_000
+SHOWN_ROWS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReport:
+    """What became of one file. `error` is None unless it could not be read; `sample` are rows as they would be stored (check only)."""
+
+    path: str
+    mapping: str | None
+    summary: Summary
+    ignored: tuple[str, ...] = ()
+    error: LedgerError | None = None
+    refused_rows: tuple[tuple[int, str, str], ...] = ()
+    sample: tuple[dict[str, object], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestOptions:
+    """How to read: a mapping file or a built-in source by name (neither: found by the columns), and the account where none is given."""
+
+    mapping: Path | None = None
+    source: str | None = None
+    account: str | None = None
+    again: bool = False
+
+
+def ingest(
+    database_url: str | None,
+    paths: list[str],
+    options: IngestOptions,
+    *,
+    on_file: Callable[[str, int], None] | None = None,
+    on_progress: Callable[[int], None] | None = None,
+) -> list[FileReport]:
+    """Load the files. A file that cannot be read is reported and the others are loaded.
+
+    `on_file` hears of a file's name and its records before it is loaded, `on_progress` of records that are done.
+    """
+    mappings = _mappings(options)
+    reports: list[FileReport] = []
+    with open_database(database_url) as database:
+        for path in _files(paths):
+            with _reported(path, reports), _opened(path, mappings) as records:
+                if on_file:
+                    on_file(path, records.records)
+                summary = load_file(database, records, author=author_name(), again=options.again, on_progress=on_progress)
+                reports.append(FileReport(path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored))
+    return reports
+
+
+def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
+    """Judge the first rows of each file; nothing is written, and duplicates and conflicts are not looked up."""
+    mappings = _mappings(options)
+    reports: list[FileReport] = []
+    now = datetime.now(UTC)
+    now_us = int(now.timestamp()) * 1_000_000 + now.microsecond
+    for path in _files(paths):
+        with _reported(path, reports), _opened(path, mappings) as records:
+            chunk = judge_chunk(records, number=0, first=0, last=min(records.records, CHECKED_ROWS), now_us=now_us)
+            summary = Summary(
+                read=chunk.read, new=chunk.events, refused=chunk.refused, clamped=chunk.clamped, earliest_us=chunk.earliest_us,
+                latest_us=chunk.latest_us,
+            )  # fmt: skip
+            reports.append(
+                FileReport(
+                    path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored,
+                    refused_rows=chunk.first_refused(SHOWN_ROWS), sample=chunk.first_events(SHOWN_ROWS),
+                )
+            )  # fmt: skip
+            chunk.close()
+    return reports
+
+
+def _mappings(options: IngestOptions) -> tuple[Mapping, ...]:
+    built_in = built_in_mappings()
+    if options.mapping is not None:
+        mappings = [read_mapping(options.mapping)]
+    elif options.source is None:
+        mappings = list(built_in.values())
+    elif options.source in built_in:
+        mappings = [built_in[options.source]]
+    else:
+        raise LedgerError(
+            f"there is no source {options.source}", cure=f"name one of {', '.join(built_in)}, or a file with --mapping", exit_code=2
+        )
+    return tuple(mapping.for_account(options.account) if options.account else mapping for mapping in mappings)
+
+
+def _files(paths: list[str]) -> Iterator[str]:
+    """The files named, and those below the folders named, in order of their names."""
+    for path in paths:
+        if path == "-" or not Path(path).is_dir():
+            yield path
+            continue
+        for file in sorted(Path(path).rglob("*")):
+            ending = Path(file.name.removesuffix(".gz").removesuffix(".zst")).suffix.lower()
+            if file.is_file() and not file.name.startswith(".") and ending in ENDINGS:
+                yield str(file)
+
+
+@contextmanager
+def _opened(path: str, mappings: tuple[Mapping, ...]) -> Iterator[RecordFile]:
+    """The records of the file, or of standard input, which is put into a temporary file first."""
+    if path != "-":
+        with open_records(Path(path), mappings) as records:
+            yield records
+        return
+    with tempfile.NamedTemporaryFile(prefix="ledger-stdin-") as spooled:
+        shutil.copyfileobj(sys.stdin.buffer, spooled)
+        spooled.flush()
+        with open_records(Path(spooled.name), mappings, name="stdin") as records:
+            yield records
+
+
+@contextmanager
+def _reported(path: str, reports: list[FileReport]) -> Iterator[None]:
+    """A file that is at fault becomes a report; an environment at fault stops the job."""
+    try:
+        yield
+    except LedgerError as error:
+        if error.exit_code != 1:
+            raise
+        reports.append(FileReport(path=path, mapping=None, summary=Summary(), error=error))

@@ -1,0 +1,63 @@
+"""`ledger demo`: from telemetry to two invoices, the same every time, and nothing else touched."""
+
+import json
+import re
+from pathlib import Path
+
+import psycopg
+import pytest
+from click.testing import CliRunner
+
+from ledger.cli.main import COMMANDS, cli
+from ledger.store.embedded import Server
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def embedded(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server of the tests, as the one that ledger keeps itself."""
+    monkeypatch.setenv("LEDGER_HOME", str(server.home))
+    return server
+
+
+def test_the_demo_tells_two_totals_and_where_the_invoices_are_whatever_the_clock_says(embedded: Server, tmp_path: Path) -> None:
+    output = tmp_path / "demo"
+    with psycopg.connect(embedded.url("postgres"), autocommit=True) as connection:
+        connection.execute("CREATE DATABASE ledger_demo")  # as an earlier run left it
+    result = CliRunner().invoke(cli, ["demo", "--output", str(output)], env={"LEDGER_NOW": "2026-05-10T00:00:00Z"}, prog_name="ledger")
+    assert result.exit_code == 0, result.output
+    assert "(75,744 requests, 2 duplicates, 3 set aside)" in result.stdout
+    assert re.search(r"Acme Bank Co\. +CNY\s7,832\.99 +9 of 300 hours missed: 3 forgiven, 6 refunded", result.stdout)
+    assert re.search(r"Northwind Retail Ltd +GBP\s240\.00 +1 of 31 days missed: 1 forgiven", result.stdout)
+    for name in ("acme-bank-llm", "northwind-retail-llm"):
+        invoice = output / "2026-05" / f"{name}.html"
+        assert invoice.as_uri() in result.stdout
+        assert "From a test database." in invoice.read_text("utf-8")
+
+    acme, northwind = (json.loads((output / "2026-05" / f"{name}.json").read_bytes()) for name in ("acme-bank-llm", "northwind-retail-llm"))
+    assert (acme["totals"]["total"], northwind["totals"]["total"]) == ("7832.99", "240.00")
+    assert acme["unresolved"] == {"conflicts": 0, "quarantined": 3, "unassigned": 4, "unjoined": 0}
+    assert set(acme["changed_afterwards"].values()) == {0}
+    bands = {line["band"] for line in acme["lines"] if line["kind"] == "usage"}
+    assert bands == {"fast", "standard", "slow", "async", "cold_start", "circuit_breaker", "cancelled", "missing_latency"}
+    breaches = acme["windows"]["breaches"]
+    assert any(breach.get("pooled") for breach in breaches)
+    assert any(breach["p99_us"] is None for breach in breaches)
+    with psycopg.connect(embedded.url("postgres")) as connection:
+        found = connection.execute("SELECT datname FROM pg_database WHERE datname IN ('ledger', 'ledger_demo')").fetchall()
+    assert found == [("ledger_demo",)]
+
+
+def test_a_folder_that_cannot_be_written_is_said_in_one_line(embedded: Server, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(cli, ["demo", "--output", str(tmp_path / "file" / "below")], prog_name="ledger")
+    assert result.exit_code == 4
+    assert "cannot write into" in result.stderr and "--output" in result.stderr
+
+
+def test_every_command_that_the_readme_and_the_demo_name_exists() -> None:
+    text = (ROOT / "README.md").read_text("utf-8") + (ROOT / "ledger" / "cli" / "demo.py").read_text("utf-8")
+    named = re.findall(r"(?:^ {4}|`|\")(?: {2})?ledger ((?:contract |database |quarantine )?[a-z]+)", text, flags=re.M)
+    assert len(named) > 8
+    assert [name for name in named if name not in COMMANDS] == []
