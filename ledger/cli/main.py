@@ -1,34 +1,124 @@
 """The `ledger` command: its groups and commands are imported only when they are called, so that `--help` is immediate.
 
 Exit codes (specification, section 9): 0 done, 1 the input is at fault, 2 usage, 3 an alert is due, 4 the environment,
-5 a broken invariant. No traceback reaches a user.
+5 a broken invariant. No traceback reaches a user; LEDGER_TRACEBACK=1 shows it to a developer.
 """
 
 import importlib
+import os
+import sys
+import traceback
+from types import TracebackType
+from typing import Any, NoReturn
 
 import click
 
-# Command name -> (module:attribute, one line of help). The line stands here so that `--help` imports nothing.
-COMMANDS: dict[str, tuple[str, str]] = {}
+from ledger.errors import LedgerError
+
+# Command, or group and command -> (module:attribute, one line of help). The line stands here so that `--help` imports nothing.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "contract check": ("ledger.cli.contract:check", "Check contract files: every error and warning, without a database."),
+    "contract add": ("ledger.cli.register:add", "Put contract versions into force."),
+    "contract list": ("ledger.cli.register:list_", "List the versions and when they are in force."),
+    "contract show": ("ledger.cli.register:show", "Print a stored version as it was added."),
+    "settle": ("ledger.cli.settle:settle", "Settle a month: price, judge, draft the invoices."),
+    "demo": ("ledger.cli.demo:demo", "Settle a made-up month and show its invoices."),
+    "database upgrade": ("ledger.cli.database:upgrade", "Create the tables or bring them up to date."),
+    "database status": ("ledger.cli.database:status", "Show the server, its version, the schema and the sizes."),
+    "database url": ("ledger.cli.database:url", "Print the URL, with its password, for psql and other tools."),
+    "database shell": ("ledger.cli.database:shell", "Open psql on the database."),
+    "database stop": ("ledger.cli.database:stop", "Stop the server that ledger keeps itself."),
+}
+# Group -> one line of help.
+GROUPS: dict[str, str] = {
+    "contract": "Check contract files and put them into force.",
+    "database": "Create, upgrade and look after the database.",
+}
+REPORT = "please report it, with what LEDGER_TRACEBACK=1 shows in addition"
 
 
 class LazyGroup(click.Group):
-    """A group whose commands live in other modules and are imported on use."""
+    """A group whose commands live in other modules and are imported on use. `path` is "" for `ledger` itself."""
+
+    path = ""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        """The next words of all commands below this group, in the order of COMMANDS."""
+        below = (words.removeprefix(self.path).split()[0] for words in COMMANDS if words.startswith(self.path))
+        return list(dict.fromkeys(below))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        """Import the command; a group of commands is made without importing any."""
+        words = self.path + cmd_name
+        if words in GROUPS:
+            group = LazyGroup(cmd_name, help=GROUPS[words])
+            group.path = f"{words} "
+            return group
+        if words not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        module, _, attribute = COMMANDS[words][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if COMMANDS:
+        """The list of commands in `--help`."""
+        lines = [(name, GROUPS.get(self.path + name) or COMMANDS[self.path + name][1]) for name in self.list_commands(ctx)]
+        if lines:
             with formatter.section("Commands"):
-                formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+                formatter.write_dl(lines)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command and turn what stops it into a message and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except LedgerError as error:
+            _fail(ctx, error, error.message, cure=error.cure, exit_code=error.exit_code)
+        except KeyboardInterrupt:
+            ctx.exit(130)
+        except AssertionError as error:
+            _fail(ctx, error, _defect(error), cure=REPORT, exit_code=5)
+        except _database_errors() as error:
+            _fail_database(ctx, error)
+
+
+def _database_errors() -> tuple[type[Exception], ...]:
+    """SQLAlchemy's errors, if a command has imported it; asked only when something was raised."""
+    library = sys.modules.get("sqlalchemy.exc")
+    return (library.DBAPIError,) if library else ()
+
+
+def _fail_database(ctx: click.Context, error: Exception) -> NoReturn:
+    """What the database said in the middle of a job: it went away (4), it held a rule that we broke, or we spoke nonsense (5)."""
+    reason = next(iter(str(getattr(error, "orig", None) or error).strip().splitlines()), "")
+    match type(error).__name__:
+        case "OperationalError" | "InterfaceError":
+            _fail(ctx, error, f"the database failed: {reason}", cure="run the command again; what was committed stays", exit_code=4)
+        case "IntegrityError":
+            _fail(ctx, error, f"the database refused a change that must not happen: {reason}", cure=REPORT, exit_code=5)
+        case _:
+            _fail(ctx, error, _defect(error), cure=REPORT, exit_code=5)
+
+
+def _fail(ctx: click.Context, error: Exception, message: str, *, cure: str, exit_code: int) -> NoReturn:
+    if os.environ.get("LEDGER_TRACEBACK"):
+        traceback.print_exception(error)
+    click.echo(f"error: {message}" + (f"\n  {cure}" if cure else ""), err=True)
+    ctx.exit(exit_code)
+
+
+def _defect(error: BaseException) -> str:
+    """What went wrong, and the last line of ledger's own code that it went through. No values: they may be a customer's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename.startswith(os.path.dirname(os.path.dirname(__file__)))] or frames
+    return f"a defect in ledger: {type(error).__name__} in {os.path.basename(own[-1].filename)}:{own[-1].lineno}"
+
+
+def _report_defect(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """The last resort for what nothing foresaw: two lines instead of a traceback, exit code 5."""
+    if os.environ.get("LEDGER_TRACEBACK"):
+        traceback.print_exception(kind, error, trace)
+    click.echo(f"error: {_defect(error)}\n  {REPORT}", err=True)
+    sys.exit(5)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -44,4 +134,5 @@ def cli(ctx: click.Context, database: str | None) -> None:
 
 def main() -> None:
     """Entry point of the `ledger` script."""
+    sys.excepthook = _report_defect
     cli(prog_name="ledger")

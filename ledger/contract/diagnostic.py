@@ -30,3 +30,38 @@ class Diagnostic:
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
         return f"{place}: {self.severity} {self.code}: found {self.found}; expected {self.expected}; {self.cure}"
+
+
+Path = tuple[str | int, ...]  # the keys and places in lists that lead to a part of the contract, as the file writes them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A diagnostic that has no place yet: `path` names the part of the contract, `offset` the character within
+    its text; `at_key` means the key itself and not its value."""
+
+    severity: Severity = Severity.ERROR
+    code: str
+    path: Path
+    found: str
+    expected: str
+    cure: str
+    offset: int = 0
+    at_key: bool = False
+
+
+class Refusal(ValueError):
+    """Why a text cannot be read, raised by the parser of one scalar; the reader adds the place and makes it a diagnostic.
+
+    `found` is empty when it is the whole scalar. `offset` counts characters from the start of the scalar, for a mistake inside it;
+    `key` names the one at fault when the refusal is about a mapping.
+    """
+
+    def __init__(self, code: str, expected: str, cure: str, *, found: str = "", offset: int = 0, key: str = "") -> None:
+        super().__init__(f"found {found}; expected {expected}; {cure}" if found else f"expected {expected}; {cure}")
+        self.code = code
+        self.expected = expected
+        self.cure = cure
+        self.found = found
+        self.offset = offset
+        self.key = key

@@ -5,29 +5,34 @@ decimals of the currency. Names follow the file's keys; a unit is added where th
 Source: specification, section 3.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from ledger.contract.diagnostic import Path, Refusal
 from ledger.contract.expression import Expression
 from ledger.contract.scalar import (
-    Accounts,
-    Amount,
     Clause,
     Count,
     Currency,
     Day,
+    DistinctLines,
+    DistinctNames,
     Duration,
+    ExactAmount,
     Factor,
     Identifier,
     Instant,
     LatencySpan,
     Line,
+    Lines,
     Multiplier,
     OptionalAmount,
     OptionalCount,
+    OptionalDuration,
+    OptionalMultiplier,
     OptionalShare,
     Percentile,
     Rate,
@@ -37,6 +42,8 @@ from ledger.contract.scalar import (
     TokenComparison,
     VersionNumber,
     YesNo,
+    microseconds_text,
+    not_empty,
 )
 
 
@@ -74,7 +81,7 @@ class Provider(Terms):
 
     name: Line
     tax_id: Line
-    address: tuple[Line, ...]
+    address: Lines
 
 
 class Customer(Terms):
@@ -82,8 +89,8 @@ class Customer(Terms):
 
     name: Line
     tax_id: Line
-    address: tuple[Line, ...]
-    accounts: Accounts
+    address: Lines
+    accounts: DistinctLines
 
 
 class Parties(Terms):
@@ -155,7 +162,7 @@ class Degraded(Terms):
 class Model(Terms):
     """A model on sale. `served_as` are the names in telemetry (None: the model's key); `degraded` its weaker variants by served name."""
 
-    served_as: tuple[Line, ...] | None = None
+    served_as: DistinctLines | None = None
     degraded: Mapping[Line, Degraded] = {}
     per_million_tokens: Rates
 
@@ -180,7 +187,7 @@ class Objective(Terms):
     min_requests: Count
     small_windows: Literal["evaluate", "skip", "pool_day"]
     max_requests: OptionalCount = None
-    queues: tuple[Identifier, ...]
+    queues: DistinctNames
 
 
 class Tier(Terms):
@@ -209,9 +216,9 @@ class Pricing(Terms):
 class Queue(Terms):
     """A queue class. `multiplier` None leaves the band's alone."""
 
-    multiplier: Multiplier | None = None
+    multiplier: OptionalMultiplier = None
     combine: Literal["multiply", "highest"] = "multiply"
-    max_queue_us: Duration | None = Field(alias="max_queue", default=None)
+    max_queue_us: OptionalDuration = Field(alias="max_queue", default=None)
     over_limit: Literal["report", "forfeit"] = "report"
 
 
@@ -225,9 +232,13 @@ class Queues(Terms):
     @classmethod
     def _gather(cls, value: object) -> object:
         """In the file the queues stand beside `clause`; no queue may be called `clause`."""
-        if not isinstance(value, dict) or "by_name" in value:
+        declared = value.get("by_name") if isinstance(value, dict) else None
+        if not isinstance(value, dict) or (isinstance(declared, dict) and any(isinstance(terms, Queue) for terms in declared.values())):
             return value
         by_name = {key: terms for key, terms in value.items() if key != "clause"}
+        if isinstance(value.get("clause"), dict):
+            cure = "call the queue something else"
+            raise Refusal("reserved_queue", "the clause of the agreement", cure, found="a queue called `clause`", key="clause")
         return {"by_name": by_name} | {key: text for key, text in value.items() if key == "clause"}
 
 
@@ -236,7 +247,7 @@ class CircuitBreaker(Terms):
 
     kind: Literal[ExemptionKind.CIRCUIT_BREAKER]
     clause: Clause = None
-    queues: tuple[Identifier, ...]
+    queues: DistinctNames
     multiplier: Multiplier
 
 
@@ -317,25 +328,40 @@ class Accepted(Terms):
 
 
 class ExampleEvent(Terms):
-    """An event of an example; what is left out comes from the contract."""
+    """An event of an example; what is left out comes from the contract. The file may give a duration as `_us`, `_ms` or `_s`."""
 
     received_at: Instant | None = None
     account: Line | None = None
     model: Line | None = None
     queue: Identifier | None = None
-    status: int | None = None
-    queue_us: int | None = None
-    prefill_us: int | None = None
-    decode_us: int | None = None
-    inference_us: int | None = None
-    ttft_us: int | None = None
-    e2e_us: int | None = None
-    input_tokens: int | None = None
-    cached_input_tokens: int | None = None
-    output_tokens: int | None = None
+    status: Count | None = None
+    queue_us: Count | None = None
+    prefill_us: Count | None = None
+    decode_us: Count | None = None
+    inference_us: Count | None = None
+    ttft_us: Count | None = None
+    e2e_us: Count | None = None
+    input_tokens: Count | None = None
+    cached_input_tokens: Count | None = None
+    output_tokens: Count | None = None
     cold_start: Line | None = None
     async_header: YesNo | None = None
     node: Line | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _to_microseconds(cls, value: object) -> object:
+        """One unit for each duration, rounded half even to the microsecond as in telemetry."""
+        if not isinstance(value, dict):
+            return value
+        terms = dict(value)
+        for name in ("queue", "prefill", "decode", "inference", "ttft", "e2e"):
+            given = [key for key in (f"{name}_us", f"{name}_ms", f"{name}_s") if key in terms]
+            if len(given) > 1:
+                raise Refusal("repeated_entry", "one unit for a duration", "remove one of them", found=" and ".join(given), key=given[1])
+            if given and not given[0].endswith("_us"):
+                terms[f"{name}_us"] = microseconds_text(terms.pop(given[0]), key=given[0])
+        return terms
 
 
 class ExampleWindow(Terms):
@@ -350,7 +376,7 @@ class ExampleExpectation(Terms):
 
     band: tuple[Line, ...] | None = None
     multiplier: tuple[Multiplier, ...] | None = None
-    charge: Amount | None = None
+    charge: ExactAmount | None = None
     results: tuple[Literal["met", "forgiven", "refunded"], ...] | None = None
 
 
@@ -379,8 +405,8 @@ class Contract(Terms):
     money: Money
     payment: Payment | None = None
     minimum_commitment: OptionalAmount
-    require_approvals: tuple[Identifier, ...] = ()
-    models: Mapping[Identifier, Model]
+    require_approvals: DistinctNames = ()
+    models: Annotated[Mapping[Identifier, Model], AfterValidator(not_empty)]
     latency: Latency
     objective: Objective
     pricing: Pricing
@@ -394,8 +420,15 @@ class Contract(Terms):
 
     def served_names(self) -> dict[str, tuple[str, str | None]]:
         """Each served name with the model it belongs to and, for a degraded variant, the variant (the served name itself)."""
-        names: dict[str, tuple[str, str | None]] = {}
-        for key, model in self.models.items():
-            names.update((served, (key, None)) for served in (model.served_as if model.served_as is not None else (key,)))
-            names.update((served, (key, served)) for served in model.degraded)
-        return names
+        return {served: (model, variant) for served, model, variant, _ in served_names(self.models)}
+
+
+def served_names(models: Mapping[str, Model]) -> Iterator[tuple[str, str, str | None, Path]]:
+    """Each served name as the file lists it, repetitions included: name, model, variant and where it stands."""
+    for key, model in models.items():
+        if model.served_as is None:
+            yield key, key, None, ("models", key)
+        for at, served in enumerate(model.served_as or ()):
+            yield served, key, None, ("models", key, "served_as", at)
+        for served in model.degraded:
+            yield served, key, served, ("models", key, "degraded", served)

@@ -1,137 +1,246 @@
 """Scalars of a contract file: from the text that stands in the file to an exact value, by the type that the key wants.
 
-Every scalar arrives as text and nothing is guessed: `NO` is not false, `010` is not eight. Each type here is an annotated type with
-its parser; a parser raises ValueError in words a reader of contracts understands. Source: specification, sections 1 and 3.
+Every scalar arrives as text and nothing is guessed: `NO` is not false, `010` is ten. Each type here is an annotated type with
+its parser; a parser raises Refusal in words a reader of contracts understands. Source: specification, sections 1 and 3.
 """
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
+from importlib.resources import files
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, PlainValidator
+import iso4217
+from pydantic import AfterValidator, PlainValidator
+
+from ledger.contract.diagnostic import Refusal
 
 UNIT_US: dict[str, int] = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+LONGEST_US = 36_500 * UNIT_US["d"]
+YEARS = range(1970, 3000)
 
-_DURATION = re.compile(r"(\d{1,18}(?:\.\d{1,18})?)(us|ms|s|m|h|d)")
-_DECIMAL = re.compile(r"\d{1,18}(?:\.\d{1,12})?")
-_INTEGER = re.compile(r"\d{1,18}")
+_DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(us|ms|s|m|h|d)")
+_DECIMAL = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,12})?")
+_EXACT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,40})?")
+_INTEGER = re.compile(r"[0-9]{1,12}")
+_DAY = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}")
+_INSTANT = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}")
+_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+
+# Characters that make a text look like another one: they turn the direction of writing.
+TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """The text of a scalar; a list or mapping is refused."""
     if not isinstance(value, str):
-        raise ValueError("a single value is expected here")
+        raise Refusal("wrong_kind", "a single value", "write one value here, not a list or keys")
     return value
 
 
 def parse_duration(value: object) -> int:
     """Microseconds of a duration such as `300ms` or `8.3s`; a bare number or a fraction of a microsecond is refused."""
-    match = _DURATION.fullmatch(_text(value))
+    text = text_of(value)
+    match = _DURATION.fullmatch(text)
     if not match:
-        raise ValueError("a duration with its unit, such as 300ms, 8.3s, 5m, 1h or 30d")
+        bare = _DECIMAL.fullmatch(text)
+        cure = f"add the unit, for example {text}ms" if bare else "write a number and one of us ms s m h d, without a space"
+        raise Refusal("bad_duration", "a duration with its unit, such as 300ms, 8.3s, 5m, 1h or 30d", cure)
     microseconds = Fraction(match[1]) * UNIT_US[match[2]]
     if microseconds.denominator != 1:
-        raise ValueError("a duration of whole microseconds")
+        raise Refusal("bad_duration", "a duration of whole microseconds", "round it to a microsecond")
+    if microseconds > LONGEST_US:
+        raise Refusal("bad_duration", "a duration of at most 36500d", "write a shorter duration")
     return int(microseconds)
+
+
+def duration_text(duration_us: int) -> str:
+    """A duration as a contract writes it, exact.
+
+    >>> duration_text(300_001), duration_text(8_300_000), duration_text(3_600_000_000), duration_text(0)
+    ('300.001ms', '8300ms', '1h', '0ms')
+    """
+    if duration_us == 0 or (duration_us > 1000 and duration_us % 1000):
+        return f"{Decimal(duration_us).scaleb(-3).normalize():f}ms"
+    unit = next(unit for unit in reversed(UNIT_US) if duration_us % UNIT_US[unit] == 0)
+    return f"{duration_us // UNIT_US[unit]}{unit}"
 
 
 def parse_decimal(value: object) -> Decimal:
     """A decimal without sign or exponent, at most 12 digits after the point; keeps the zeros that the file writes."""
-    text = _text(value)
+    text = text_of(value)
     if not _DECIMAL.fullmatch(text):
-        raise ValueError("a decimal number such as 2.00, at most 12 digits after the point")
+        cure = "write digits with a point for decimals: no sign, no exponent, no comma, no spaces"
+        raise Refusal("bad_number", "a decimal number such as 2.00, at most 15 digits before and 12 after the point", cure)
     return Decimal(text)
+
+
+def parse_exact(value: object) -> Decimal:
+    """An amount before rounding: a decimal with up to 40 digits after the point."""
+    text = text_of(value)
+    if not _EXACT.fullmatch(text):
+        raise Refusal("bad_number", "an exact amount such as 0.006", "write digits with a point for decimals")
+    return Decimal(text)
+
+
+def microseconds_text(value: object, *, key: str) -> str:
+    """The whole microseconds of a bare number whose unit, ms or s, ends the key; rounded half even. Refusal names the key."""
+    text = text_of(value)
+    if not _DECIMAL.fullmatch(text):
+        raise Refusal("bad_number", "a decimal number such as 12.5", "write digits only", found=f"`{text[:60]}`", key=key)
+    return str(round(Fraction(text) * UNIT_US[key.rpartition("_")[2]]))
 
 
 def parse_multiplier(value: object) -> Decimal:
     """A factor on a price: `2.0`, or `30%` for Decimal("0.3")."""
-    text = _text(value)
-    return parse_share(text) if text.endswith("%") else parse_decimal(text)
+    text = text_of(value)
+    number = text.removesuffix("%")
+    if not _DECIMAL.fullmatch(number):
+        raise Refusal("bad_multiplier", "a multiplier such as 2.0 or 30%", "write 2.0 for twice the rate or 30% for a share of it")
+    return Decimal(number).scaleb(-2) if text.endswith("%") else Decimal(number)
 
 
 def parse_share(value: object) -> Decimal:
     """A percentage, as a share: `120%` is Decimal("1.2")."""
-    text = _text(value)
+    text = text_of(value)
     if not text.endswith("%") or not _DECIMAL.fullmatch(text[:-1]):
-        raise ValueError("a percentage such as 30%")
+        bare = _DECIMAL.fullmatch(text)
+        raise Refusal("bad_percentage", "a percentage such as 30%", f"did you mean {text}%?" if bare else "write a number and %")
     return Decimal(text[:-1]).scaleb(-2)
 
 
 def parse_factor(value: object) -> int:
     """A whole factor such as `2x`, at least 1."""
-    text = _text(value)
+    text = text_of(value)
     if not text.endswith("x") or not _INTEGER.fullmatch(text[:-1]) or int(text[:-1]) < 1:
-        raise ValueError("a positive whole factor such as 2x")
+        cure = f"did you mean {text}x?" if _INTEGER.fullmatch(text) and int(text) else "write a whole number of at least 1 and x"
+        raise Refusal("bad_factor", "a positive whole factor such as 2x", cure)
     return int(text[:-1])
 
 
 def parse_count(value: object) -> int:
-    """A whole number of 0 or more."""
-    text = _text(value)
+    """A whole number of 0 or more, at most 12 digits."""
+    text = text_of(value)
     if not _INTEGER.fullmatch(text):
-        raise ValueError("a whole number such as 16000")
+        abbreviated = re.fullmatch(r"[0-9]{1,9}k", text)
+        exact = f"{text[:-1]}000 or {int(text[:-1]) * 1024}" if abbreviated else ""
+        raise Refusal("bad_count", "a whole number such as 16000", f"write {exact}" if exact else "write digits only")
     return int(text)
 
 
 def parse_version_number(value: object) -> int:
     """A whole number of 1 or more."""
-    number = parse_count(value)
-    if number < 1:
-        raise ValueError("a version number of 1 or more")
-    return number
+    text = text_of(value)
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
+        raise Refusal("bad_version", "a version number of 1 or more", "write a whole number such as 1")
+    return int(text)
 
 
 def parse_percentile(value: object) -> Decimal:
     """A percentile above 0 and below 100, as a share: `99.9` is Decimal("0.999")."""
-    number = parse_decimal(value)
-    if not 0 < number < 100:
-        raise ValueError("a percentile above 0 and below 100")
-    return number.scaleb(-2)
+    text = text_of(value)
+    if not _DECIMAL.fullmatch(text) or not 0 < Decimal(text) < 100:
+        raise Refusal("bad_percentile", "a percentile above 0 and below 100", "write a number such as 99 or 99.9, without p or %")
+    return Decimal(text).scaleb(-2)
 
 
 def parse_day(value: object) -> date:
-    """A day such as `2026-05-06`."""
-    text = _text(value)
-    if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", text):
-        raise ValueError("a day such as 2026-05-06")
-    return date.fromisoformat(text)
+    """A day such as `2026-05-06`, of the years 1970 to 2999."""
+    match = _DAY.fullmatch(text_of(value))
+    try:
+        if match and int(match[1]) in YEARS:
+            return date.fromisoformat(match[0])
+    except ValueError:
+        pass
+    raise Refusal("bad_day", "a day of the calendar such as 2026-05-06", "write year, month and day of a day that exists")
 
 
 def parse_instant(value: object) -> datetime:
     """An RFC 3339 instant with an offset, in UTC."""
-    text = _text(value)
-    match = re.fullmatch(r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(\.\d{1,6})?([Zz]|[+-]\d{2}:\d{2})", text)
-    if not match or int(match[2]) > 23 or int(match[3]) > 59 or int(match[4]) > 59:
-        raise ValueError("an instant with its offset, such as 2026-05-03T10:00:00+08:00")
-    return datetime.fromisoformat(text.upper()).astimezone(UTC)
+    match = _INSTANT.fullmatch(text_of(value))
+    try:
+        if match and int(match[1]) in YEARS and int(match[2]) < 24 and int(match[3]) < 60 and int(match[4]) < 60:
+            return datetime.fromisoformat(match[0].upper()).astimezone(UTC)
+    except ValueError:
+        pass
+    cure = "write an instant that exists, with Z or +hh:mm"
+    raise Refusal("bad_instant", "an instant with its offset, such as 2026-05-03T10:00:00+08:00", cure)
 
 
 def parse_yes_no(value: object) -> bool:
     """`yes`, `no`, `true` or `false`."""
-    text = _text(value)
+    text = text_of(value)
     if text not in ("yes", "no", "true", "false"):
-        raise ValueError("yes or no")
+        raise Refusal("bad_yes_no", "yes or no", "write yes, no, true or false in lower case")
     return text in ("yes", "true")
 
 
 def parse_identifier(value: object) -> str:
     """A name that the file uses for a thing: letters, digits and `. _ : / -`, at most 100."""
-    text = _text(value)
+    text = text_of(value)
     if not _IDENTIFIER.fullmatch(text):
-        raise ValueError("a name of letters, digits and . _ : / -")
+        cure = "begin with a letter or digit; use no spaces and at most 100 characters"
+        raise Refusal("bad_name", "a name of the letters a to z, digits and . _ : / -", cure)
     return text
 
 
 def parse_line(value: object) -> str:
-    """One line of text, not empty, without control characters, at most 200 characters."""
-    text = _text(value)
-    if not text.strip() or len(text) > 200 or any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 for c in text):
-        raise ValueError("one line of text of 1 to 200 characters")
+    """One line of text of 1 to 200 characters, without control characters and without spaces at its ends."""
+    text = text_of(value)
+    unprintable = any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in TURNING for c in text)
+    if not text or len(text) > 200 or unprintable or text != text.strip():
+        cure = "remove line breaks, control characters and spaces at the ends"
+        raise Refusal("bad_text", "one line of text of 1 to 200 characters", cure)
     return text
+
+
+def parse_currency(value: object) -> str:
+    """An ISO 4217 code that has a minor unit, such as `CNY`."""
+    text = text_of(value)
+    if text not in _currencies():
+        cure = f"did you mean {text.upper()}?" if text.upper() in _currencies() else "write its code of three letters"
+        raise Refusal("bad_currency", "an ISO 4217 currency such as CNY, EUR or USD", cure)
+    return text
+
+
+def currency_digits(currency: str) -> int:
+    """The number of digits after the point in amounts of a currency: CNY 2, JPY 0, KWD 3."""
+    return _currencies()[currency]
+
+
+@cache
+def _currencies() -> dict[str, int]:
+    return {currency.code: currency.exponent for currency in iso4217.Currency if currency.exponent is not None}
+
+
+def parse_timezone(value: object) -> str:
+    """A zone of the IANA database, such as `Asia/Shanghai`."""
+    text = text_of(value)
+    if text not in _timezones():
+        same = [zone for zone in _timezones() if zone.lower() == text.lower()]
+        cure = f"did you mean {same[0]}?" if same else "write the zone's region and city; an abbreviation or an offset is not a zone"
+        raise Refusal("bad_timezone", "a zone of the IANA database such as Asia/Shanghai", cure)
+    return text
+
+
+@cache
+def _timezones() -> frozenset[str]:
+    """The names that the installed tzdata package lists."""
+    return frozenset(files("tzdata").joinpath("zones").read_text("utf-8").split())
+
+
+def parse_sha256(value: object) -> str:
+    """A SHA-256 in 64 hexadecimal digits, in lower case."""
+    text = text_of(value)
+    if not _SHA256.fullmatch(text):
+        raise Refusal("bad_sha256", "a SHA-256 of 64 hexadecimal digits", "copy it from `sha256sum` of the signed document")
+    return text.lower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,24 +252,31 @@ class Span:
     until_us: int | None
 
 
-_SPAN = re.compile(r"\s*(?:(?P<op><=|<|>=|>)\s*(?P<edge>\S+)|(?P<low>\S+)\s*(?P<dots>\.\.<|\.\.)\s*(?P<high>\S+))\s*")
+_SPAN = re.compile(
+    r" *(?:(?P<op><=|<|>=|>) *(?P<edge>[0-9][^ ]*)"
+    r"|(?P<low>[0-9][0-9a-z]*(?:\.[0-9][0-9a-z]*)?) *(?P<dots>\.\.<|\.\.) *(?P<high>[^ ]+)) *"
+)
 
 
 def parse_span(value: object) -> Span:
     """`< a`, `<= a`, `> a`, `>= a`, `a .. b` (both included) or `a ..< b`. Whole microseconds make every span half open."""
-    text = _text(value)
+    text = text_of(value)
     match = _SPAN.fullmatch(text)
     if not match:
-        raise ValueError("a latency span such as '< 100ms', '100ms .. 300ms', '100ms ..< 300ms' or '> 300ms'")
-    if match["op"]:
-        edge = parse_duration(match["edge"])
-        bounds: dict[str, tuple[int, int | None]] = {"<": (0, edge), "<=": (0, edge + 1), ">": (edge + 1, None), ">=": (edge, None)}
-        low, high = bounds[match["op"]]
-    else:
-        low, high = parse_duration(match["low"]), parse_duration(match["high"]) + (match["dots"] == "..")
+        cure = "write one of < a, <= a, > a, >= a, a .. b or a ..< b with durations"
+        raise Refusal("bad_latency", "latencies such as '< 100ms', '100ms .. 300ms' or '> 300ms'", cure)
+    low, high = _bounds(match)
     if high is not None and low >= high:
-        raise ValueError("a latency span that holds at least one latency")
+        raise Refusal("bad_latency", "latencies from a lower to a higher edge", "write the lower edge first; no request can have these")
     return Span(text=text, from_us=low, until_us=high)
+
+
+def _bounds(match: re.Match[str]) -> tuple[int, int | None]:
+    if not match["op"]:
+        return parse_duration(match["low"]), parse_duration(match["high"]) + (match["dots"] == "..")
+    edge = parse_duration(match["edge"])
+    bounds: dict[str, tuple[int, int | None]] = {"<": (0, edge), "<=": (0, edge + 1), ">": (edge + 1, None), ">=": (edge, None)}
+    return bounds[match["op"]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,30 +289,55 @@ class Threshold:
 
 def parse_threshold(value: object) -> Threshold:
     """A comparison such as `> 16000`; `16k` is refused because it may mean 16000 or 16384."""
-    text = _text(value)
-    match = re.fullmatch(r"\s*(<=|<|>=|>)\s*(\d{1,13})\s*", text)
+    text = text_of(value)
+    match = re.fullmatch(r" *(<=|<|>=|>) *([0-9]{1,12}) *", text)
     if not match:
-        raise ValueError("a comparison such as '> 16000' (write 16000 or 16384, not 16k)")
+        abbreviated = re.fullmatch(r" *(?:<=|<|>=|>)? *([0-9]{1,9})[kK] *", text)
+        cure = f"write {abbreviated[1]}000 or {int(abbreviated[1]) * 1024}" if abbreviated else "write one of < <= > >= and a whole number"
+        raise Refusal("bad_comparison", "a comparison such as '> 16000'", cure)
     op: Any = match[1]
     return Threshold(op=op, tokens=int(match[2]))
 
 
 def _or_none(parse: Callable[[object], Any]) -> Callable[[object], Any]:
     """The parser that also reads `none`."""
-    return lambda value: None if value == "none" else parse(value)
+
+    def parse_or_none(value: object) -> Any:
+        if value == "none":
+            return None
+        try:
+            return parse(value)
+        except Refusal as refusal:
+            raise Refusal(refusal.code, f"none or {refusal.expected}", refusal.cure) from None
+
+    return parse_or_none
 
 
-def _unique(values: Sequence[Hashable]) -> Any:
-    if not isinstance(values, list | tuple) or len(set(values)) != len(values) or not values:
-        raise ValueError("a list of at least one name, none twice")
+def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A list of at least one entry, none of them twice."""
+    if not values:
+        raise Refusal("empty_list", "a list of at least one entry", "add an entry", found="an empty list")
+    twice = next((value for at, value in enumerate(values) if value in values[:at]), None)
+    if twice is not None:
+        raise Refusal("repeated_entry", "a list without repetition", "remove one of them", found=f"`{twice}` twice")
+    return values
+
+
+def not_empty(values: Any) -> Any:
+    """The list or mapping, which must hold something."""
+    if not values:
+        raise Refusal("empty_list", "at least one entry", "add an entry", found="nothing")
     return values
 
 
 Duration = Annotated[int, PlainValidator(parse_duration)]
+OptionalDuration = Annotated[int | None, PlainValidator(_or_none(parse_duration))]
 Rate = Annotated[Decimal, PlainValidator(parse_decimal)]
 Amount = Annotated[Decimal, PlainValidator(parse_decimal)]
+ExactAmount = Annotated[Decimal, PlainValidator(parse_exact)]
 OptionalAmount = Annotated[Decimal | None, PlainValidator(_or_none(parse_decimal))]
 Multiplier = Annotated[Decimal, PlainValidator(parse_multiplier)]
+OptionalMultiplier = Annotated[Decimal | None, PlainValidator(_or_none(parse_multiplier))]
 Share = Annotated[Decimal, PlainValidator(parse_share)]
 OptionalShare = Annotated[Decimal | None, PlainValidator(_or_none(parse_share))]
 Factor = Annotated[int, PlainValidator(parse_factor)]
@@ -210,9 +351,11 @@ YesNo = Annotated[bool, PlainValidator(parse_yes_no)]
 Identifier = Annotated[str, PlainValidator(parse_identifier)]
 Line = Annotated[str, PlainValidator(parse_line)]
 Clause = Annotated[str | None, PlainValidator(parse_line)]
-Accounts = Annotated[tuple[Line, ...], BeforeValidator(_unique)]
-Currency = Annotated[str, PlainValidator(parse_line)]
-Timezone = Annotated[str, PlainValidator(parse_line)]
-Sha256 = Annotated[str, PlainValidator(parse_line)]
+Currency = Annotated[str, PlainValidator(parse_currency)]
+Timezone = Annotated[str, PlainValidator(parse_timezone)]
+Sha256 = Annotated[str, PlainValidator(parse_sha256)]
 LatencySpan = Annotated[Span, PlainValidator(parse_span)]
 TokenComparison = Annotated[Threshold, PlainValidator(parse_threshold)]
+Lines = Annotated[tuple[Line, ...], AfterValidator(not_empty)]
+DistinctLines = Annotated[tuple[Line, ...], AfterValidator(_distinct)]
+DistinctNames = Annotated[tuple[Identifier, ...], AfterValidator(_distinct)]

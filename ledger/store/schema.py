@@ -1,7 +1,7 @@
 """The tables of ledger, described once. Migrations create them, queries are built from them.
 
 Text that can reach a document is ordered by code point (`COLLATE "C"`). Instants are timestamptz in UTC. Durations are integer
-microseconds, tokens integers. Triggers, exclusion constraints and roles that metadata cannot say are in the migrations.
+microseconds, tokens integers. Triggers and exclusion constraints, which metadata cannot say, are in the migrations.
 Source: specification, sections 2, 3 and 8.
 """
 
@@ -13,6 +13,7 @@ from sqlalchemy import (
     DateTime,
     ForeignKey,
     Identity,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -22,6 +23,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSTZRANGE
 
@@ -86,6 +88,19 @@ event = Table(
     Column("cold_start", Name),
     Column("node", Name),
     PrimaryKeyConstraint("account", "request_id", "revision"),
+    CheckConstraint("length(account) between 1 and 200 and length(request_id) between 1 and 200 and revision >= 1", name="identity"),
+    CheckConstraint("status not between 200 and 299 or (input_tokens is not null and output_tokens is not null)", name="usage"),
+    CheckConstraint(
+        "input_tokens between 0 and 1000000000000 and output_tokens between 0 and 1000000000000"
+        " and cached_input_tokens between 0 and coalesce(input_tokens, 0)",
+        name="tokens",
+    ),
+    CheckConstraint(  # 30 days
+        " and ".join(f"{name}_us between 0 and 2592000000000" for name in ("queue", "prefill", "decode", "inference", "ttft", "e2e")),
+        name="durations",
+    ),
+    Index("ix_event_received_at", "received_at", postgresql_using="brin"),
+    Index("ix_event_cold_start", "received_at", postgresql_where=text("cold_start is not null")),
 )
 
 # Withdraws one revision of a request; the revision is current no more.
@@ -136,6 +151,8 @@ interval = Table(
     Column("added_at", Instant, nullable=False),
     Column("author", Text, nullable=False),
     CheckConstraint("starts_at <= ends_at", name="span"),
+    # The same span twice would count twice, whatever ids it comes with.
+    Index("uq_interval_content", "kind", text("coalesce(node, '')"), text("coalesce(model, '')"), "starts_at", "ends_at", unique=True),
 )
 
 # One row per contract version: the file's bytes, and their hash. Never updated, never deleted.
@@ -158,6 +175,7 @@ version_in_force = Table(
     Column("contract_id", Name, nullable=False),
     Column("version", Integer, nullable=False),
     Column("in_force", TSTZRANGE, nullable=False),
+    CheckConstraint("not isempty(in_force)", name="span"),
 )
 
 # Which contract an account belongs to, and when. An account belongs to one contract at a time (exclusion).
@@ -168,6 +186,7 @@ account_covered = Table(
     Column("contract_id", Name, nullable=False),
     Column("version", Integer, nullable=False),
     Column("in_force", TSTZRANGE, nullable=False),
+    CheckConstraint("not isempty(in_force)", name="span"),
 )
 
 # What a settlement saw: one snapshot.

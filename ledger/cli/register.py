@@ -1,0 +1,99 @@
+"""`ledger contract add | list | show`: contract files into the database, and what is there."""
+
+import json
+from pathlib import Path
+
+import click
+
+from ledger.cli.contract import quoted
+from ledger.cli.options import author_option, format_option
+from ledger.contract.diagnostic import Severity
+from ledger.contract.model import Contract
+from ledger.contract.schedule import stretches
+from ledger.errors import LedgerError
+from ledger.store.contracts import StoredVersion, stored_versions
+from ledger.store.database import open_database
+from ledger.workflows.register import register_contracts
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@author_option
+@click.pass_context
+def add(ctx: click.Context, files: tuple[Path, ...], author: str) -> None:
+    """Add contract versions: all of the files, or none if anything is wrong.
+
+    Adding the same file again does nothing. A stored version never changes; a mistake is corrected by a new version that says
+    `replaces`.
+
+    \b
+    Example:
+      ledger contract add acme-v1.yaml acme-v2.yaml
+    """
+    with open_database(ctx.obj) as database:
+        registered = register_contracts(database, files, author=author)
+    for file in registered.files:
+        for diagnostic in file.diagnostics:
+            if diagnostic.severity is Severity.ERROR:
+                click.echo(quoted(diagnostic, file.lines), err=True)
+        if warnings := file.count(Severity.WARNING):
+            click.echo(f"{file.file}: {warnings} warning{'s' * (warnings > 1)}; see: ledger contract check {file.file}", err=True)
+    for diagnostic in registered.together:
+        click.echo(str(diagnostic), err=True)
+    for version in registered.added:
+        click.echo(f"added {_title(version)}")
+    for version in registered.already_there:
+        click.echo(f"already there: {_title(version)}")
+    if registered.failed:
+        click.echo("error: nothing was added\n  correct the files and add them again", err=True)
+        ctx.exit(1)
+
+
+@click.command(name="list")
+@format_option
+@click.pass_obj
+def list_(url: str | None, output_format: str) -> None:
+    """List the stored versions with the days on which each is in force."""
+    with open_database(url) as database, database.engine.connect() as connection:
+        versions = stored_versions(connection)
+    rows = [_row(version, [other.contract for other in versions if other.contract.id == version.contract.id]) for version in versions]
+    if output_format == "json":
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=1))
+    elif not rows:
+        click.echo("no contracts yet; add one with: ledger contract add FILE", err=True)
+    else:
+        for row in rows:
+            click.echo(f"{row['contract']}  version {row['version']}  {row['in_force']}  {row['customer']}  {row['sha256'][:12]}")
+
+
+@click.command()
+@click.argument("contract_id", metavar="ID")
+@click.argument("version", type=click.IntRange(min=1), required=False)
+@click.pass_obj
+def show(url: str | None, contract_id: str, version: int | None) -> None:
+    """Print a stored version exactly as it was added; without VERSION the highest."""
+    with open_database(url) as database, database.engine.connect() as connection:
+        found = [stored for stored in stored_versions(connection, contract_id) if version in (None, stored.contract.version)]
+    if not found:
+        what = f"version {version} of contract {contract_id}" if version else f"contract {contract_id}"
+        raise LedgerError(f"there is no {what}", cure="see: ledger contract list", exit_code=1)
+    click.echo(found[-1].content, nl=False)
+
+
+def _title(version: StoredVersion) -> str:
+    return f"{version.contract.id} version {version.contract.version} ({version.file}, sha256 {version.content_sha256[:12]})"
+
+
+def _row(version: StoredVersion, versions: list[Contract]) -> dict[str, str]:
+    contract = version.contract
+    days = [f"{stretch.from_on} to {stretch.until_on or 'open'}" for stretch in stretches(versions) if stretch.version == contract.version]
+    return {
+        "contract": contract.id,
+        "version": str(contract.version),
+        "in_force": ", ".join(days) or "replaced",
+        "customer": contract.parties.customer.name,
+        "file": version.file,
+        "sha256": version.content_sha256,
+        "added_at": version.added_at.isoformat(),
+        "author": version.author,
+    }

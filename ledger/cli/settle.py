@@ -1,0 +1,96 @@
+"""`ledger settle`: a month's settlement for finance."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+import click
+
+from ledger.cli.options import author_option, format_option
+from ledger.documents.finance_table import write_finance_table
+from ledger.documents.settlement_json import statement_to_json
+from ledger.store.database import open_database
+from ledger.workflows.settle import Settled, settle_period
+
+MONTH = re.compile(r"(19[7-9]\d|[2-9]\d{3})-(0[1-9]|1[0-2])")
+
+
+def _month(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    if not MONTH.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is not a month; write it as 2026-05", ctx, param)
+    return value
+
+
+@click.command()
+@click.argument("period", metavar="MONTH", callback=_month)
+@click.option("--contract", "contract_id", metavar="ID", help="Only this contract.")
+@click.option("--provisional", is_flag=True, help="Settle a month that is not over yet; the draft cannot be closed.")
+@click.option("--dry-run", is_flag=True, help="Compute and print; keep no draft, write no file.")
+@click.option(
+    "--output",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("settlements"),
+    show_default=True,
+    help="Where a folder of the month gets each contract's invoice and JSON.",
+)
+@author_option
+@format_option
+@click.pass_context
+def settle(
+    ctx: click.Context,
+    period: str,
+    contract_id: str | None,
+    provisional: bool,
+    dry_run: bool,
+    output: Path,
+    author: str,
+    output_format: str,
+) -> None:
+    """Settle a month: price every request, judge the service level, draft the invoices.
+
+    A draft replaces the one before it; settle as often as you like. A contract that cannot be settled does not hold up the others;
+    the exit code is then 1.
+
+    \b
+    Examples:
+      ledger settle 2026-05
+      ledger settle 2026-05 --contract acme-bank-llm --dry-run
+    """
+    with open_database(ctx.obj) as database:
+        settled = settle_period(
+            database,
+            period,
+            author=author,
+            output=output,
+            contract_id=contract_id,
+            provisional=provisional,
+            dry_run=dry_run,
+            on_contract=_show_progress,
+        )
+    if output_format == "json":
+        statements = [statement_to_json(statement) for statement in settled.statements]
+        click.echo(json.dumps(statements, ensure_ascii=False, indent=1))
+    elif settled.statements:
+        write_finance_table(settled.statements, sys.stdout)
+    _show_summary(settled, output, dry_run=dry_run)
+    if settled.stopped:
+        ctx.exit(1)
+
+
+def _show_progress(contract_id: str, position: int, count: int) -> None:
+    click.echo(f"settling {position} of {count}: {contract_id}", err=True)
+
+
+def _show_summary(settled: Settled, output: Path, *, dry_run: bool) -> None:
+    for warning in settled.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    for stopped in settled.stopped:
+        click.echo(f"error: {stopped.contract_id} is not settled: {stopped.problem}\n  {stopped.cure}", err=True)
+    count = len(settled.statements)
+    drafts = f"{count} contract{'' if count == 1 else 's'}"
+    if dry_run:
+        click.echo(f"dry run of {settled.period}: {drafts} computed, nothing kept", err=True)
+    elif count:
+        click.echo(f"settled {settled.period}: {drafts}; invoices and JSON in {output / settled.period}", err=True)

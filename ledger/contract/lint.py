@@ -1,0 +1,291 @@
+"""What a contract says but probably does not mean. Takes a contract that breaks no rule, gives warnings that `accept` silences.
+
+Each warning has a function of its own, entered in the order of the specification. Source: specification, section 3, "Lint".
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from importlib.resources import files
+from math import ceil
+
+from ledger.contract.diagnostic import Finding, Path, Severity
+from ledger.contract.expression import (
+    BUILT_IN,
+    Arithmetic,
+    Choice,
+    Comparison,
+    Condition,
+    Extreme,
+    Literal_,
+    Logic,
+    Name,
+    Node,
+    Not,
+    RatioComparison,
+)
+from ledger.contract.model import Async, CircuitBreaker, Contract
+from ledger.contract.scalar import duration_text
+
+BREAKER_SHARE = Fraction(5, 100)  # of the month; more means that the breaker, and not the objective, rules
+
+# Countries all of whose zones keep UTC the whole year: for them a month of UTC is the local month.
+COUNTRIES_ON_UTC = frozenset({"BF", "CI", "GH", "GM", "GN", "IS", "LR", "ML", "MR", "SH", "SL", "SN", "ST", "TG"})
+
+Lint = Callable[[Contract], Iterator[Finding]]
+_LINTS: list[Lint] = []
+
+
+def _lint(function: Lint) -> Lint:
+    _LINTS.append(function)
+    return function
+
+
+def lint(contract: Contract) -> tuple[Finding, ...]:
+    """The warnings that the contract does not accept, and a warning for every `accept` of something that does not occur."""
+    found = [finding for function in _LINTS for finding in function(contract)]
+    accepted = {entry.code for entry in contract.accept}
+    occurring = {finding.code for finding in found} | {"breaker_share"}  # which only a settlement can see
+    silent = [finding for finding in found if finding.code not in accepted]
+    return (*silent, *_useless_accepts(contract, occurring))
+
+
+def lint_breaker_share(
+    contract: Contract, intervals: Sequence[tuple[datetime, datetime]], period_start: datetime, period_end: datetime
+) -> tuple[Finding, ...]:
+    """A warning if breaker intervals [start, end) together cover more than 5 % of the period and the contract does not accept it."""
+    exempting = [at for at, exemption in enumerate(contract.exemptions) if isinstance(exemption, CircuitBreaker)]
+    if not exempting or any(entry.code == "breaker_share" for entry in contract.accept):
+        return ()
+    covered = timedelta()
+    covered_until = period_start
+    for start, end in sorted(intervals):
+        covered += max(min(end, period_end) - max(start, covered_until), timedelta())
+        covered_until = max(covered_until, min(end, period_end))
+    share = Fraction(covered // timedelta(microseconds=1), (period_end - period_start) // timedelta(microseconds=1))
+    if share <= BREAKER_SHARE:
+        return ()
+    found = f"an open circuit breaker for {_percent(share)} of the period"
+    cure = "check the recorded intervals: requests in them are outside the objective"
+    return (_warning("breaker_share", ("exemptions", exempting[0]), found, "at most 5%", cure),)
+
+
+def _warning(code: str, path: Path, found: str, expected: str, cure: str) -> Finding:
+    return Finding(severity=Severity.WARNING, code=code, path=path, found=found, expected=expected, cure=cure)
+
+
+def _useless_accepts(contract: Contract, occurring: set[str]) -> Iterator[Finding]:
+    for at, entry in enumerate(contract.accept):
+        if entry.code not in occurring:
+            found = f"`{entry.code}` accepted, which does not occur"
+            cure = "remove it, so that the warning is seen should it ever occur"
+            yield _warning("useless_accept", ("accept", at, "code"), found, "the code of a warning of this contract", cure)
+
+
+@_lint
+def _target_at_a_tier_edge(contract: Contract) -> Iterator[Finding]:
+    """At an edge means: the latencies that meet the target and those that do not have different tiers, or the target begins a tier."""
+    target_us = contract.objective.target_us
+    edges = {tier.latency.from_us for tier in contract.pricing.tiers}
+    if target_us in edges or target_us + 1 in edges:
+        return
+    for tier in contract.pricing.tiers:
+        span = tier.latency
+        if span.from_us <= target_us and (span.until_us is None or target_us < span.until_us):
+            late = "all above the target, without end"
+            if span.until_us is not None:
+                late = f"{_percent(Fraction(span.until_us - target_us - 1, span.until_us - span.from_us))} of its latencies"
+            yield _warning(
+                "target_inside_tier",
+                ("objective", "target"),
+                f"the target {duration_text(target_us)} inside the tier `{tier.name}` ({span.text}), of which is late: {late}",
+                "a target at the edge of a tier",
+                "move the target or the tier, so that a request is not late and priced as on time",
+            )
+
+
+@_lint
+def _latency_to_the_last_token(contract: Contract) -> Iterator[Finding]:
+    edges = [tier.latency.until_us for tier in contract.pricing.tiers if tier.latency.until_us is not None]
+    if not edges or min(edges) >= 1_000_000:
+        return
+    used: list[tuple[Path, str]] = [(("latency", "default"), contract.latency.default)]
+    used += [(("latency", "by_queue", queue), name) for queue, name in contract.latency.by_queue.items()]
+    for path, name in used:
+        if _reaches_last_token(contract, name):
+            found = f"`{name}`, which lasts to the last token, with a tier that ends at {duration_text(min(edges))}"
+            cure = "long answers leave such tiers by their length alone: say first_token if that is meant"
+            yield _warning("last_token", path, found, "tiers of at least 1s, or first_token", cure)
+
+
+def _reaches_last_token(contract: Contract, latency: str) -> bool:
+    names = {BUILT_IN[latency]} if latency in BUILT_IN else _names(contract.latency.define[latency].tree)
+    return bool(names & {"e2e", "inference", "decode"})
+
+
+def _names(tree: Node | Condition) -> set[str]:
+    """The names that an expression uses."""
+    parts: tuple[Node | Condition, ...]
+    match tree:
+        case Name(name=name):
+            return {name}
+        case Literal_():
+            return set()
+        case Arithmetic(left=left, right=right) | Comparison(left=left, right=right):
+            parts = (left, right)
+        case RatioComparison(dividend=dividend, divisor=divisor):
+            parts = (dividend, divisor)
+        case Extreme(operands=operands):
+            parts = operands
+        case Logic(operands=conditions):
+            parts = conditions
+        case Choice(condition=condition, then=then, otherwise=otherwise):
+            parts = (condition, then, otherwise)
+        case Not(operand=operand):
+            parts = (operand,)
+    return set[str]().union(*map(_names, parts))
+
+
+@_lint
+def _alert_can_be_hit(contract: Contract) -> Iterator[Finding]:
+    """To a percent: 67% of 3 breaches is hit by the second, 66% only means the first."""
+    budget = contract.error_budget
+    if not budget.breaches:
+        return
+    due_after = max(int(budget.alert_at * budget.breaches), 1)
+    hit = Fraction(due_after, budget.breaches)
+    if due_after > budget.breaches or abs(Fraction(budget.alert_at) - hit) >= Fraction(1, 100):
+        found = f"an alert at {_percent(Fraction(budget.alert_at))} of {budget.breaches} breaches"
+        cure = f"it is due after {due_after} of {budget.breaches}, that is at {_percent(hit)}: write the share that is meant"
+        yield _warning("alert_share", ("error_budget", "alert_at"), found, "a share that a number of breaches hits", cure)
+
+
+@_lint
+def _limit_is_confirmed(contract: Contract) -> Iterator[Finding]:
+    for at, exemption in enumerate(contract.exemptions):
+        if isinstance(exemption, Async) and exemption.input_tokens.tokens in (16000, 16384):
+            found = f"a limit of {exemption.input_tokens.tokens} tokens"
+            cure = "confirm which is meant, 16000 or 16384, and accept the warning"
+            yield _warning("limit_16k", ("exemptions", at, "input_tokens"), found, "the number that the agreement means by 16k", cure)
+
+
+@_lint
+def _calendar_of_a_party(contract: Contract) -> Iterator[Finding]:
+    if contract.calendar.timezone not in ("UTC", "Etc/UTC"):
+        return
+    for role, party in (("provider", contract.parties.provider), ("customer", contract.parties.customer)):
+        country = party.address[-1]
+        if country in _countries() and country not in COUNTRIES_ON_UTC:
+            found = f"{contract.calendar.timezone}, with a {role} in {country}"
+            cure = "days and months would not be those of the parties: write their zone"
+            yield _warning("utc_calendar", ("calendar", "timezone"), found, f"a zone of {country}", cure)
+
+
+@cache
+def _countries() -> frozenset[str]:
+    """The country codes of the installed tzdata package."""
+    lines = files("tzdata").joinpath("zoneinfo", "iso3166.tab").read_text("utf-8").splitlines()
+    return frozenset(line.split("\t")[0] for line in lines if not line.startswith("#"))
+
+
+@_lint
+def _refund_has_a_cap(contract: Contract) -> Iterator[Finding]:
+    if contract.refund.cap is None:
+        cure = "refunds could exceed the charges: write a share such as 100%"
+        yield _warning("no_cap", ("refund", "cap"), "a refund without cap", "a cap", cure)
+
+
+@_lint
+def _refund_at_base_rate(contract: Contract) -> Iterator[Finding]:
+    if contract.refund.valued_at != "base_rate":
+        return
+    target_us = contract.objective.target_us
+    late = [tier for tier in contract.pricing.tiers if tier.latency.until_us is None or tier.latency.until_us > target_us + 1]
+    lowest = min(late, key=lambda tier: tier.multiplier)
+    charged, repaid = _percent(Fraction(lowest.multiplier)), _percent(Fraction(contract.refund.tokens))
+    found = f"base_rate: a late request charged {charged} (`{lowest.name}`) is repaid {repaid} of the base"
+    cure = "write charged_rate, or accept the warning if that is meant"
+    yield _warning("base_rate_refund", ("refund", "valued_at"), found, "a refund of what was charged", cure)
+
+
+@_lint
+def _cancelled_requests_are_billed(contract: Contract) -> Iterator[Finding]:
+    if contract.outcomes.cancelled.bill == "nothing":
+        cure = "a client that closes before the last token would pay nothing: write produced"
+        yield _warning("cancelled_free", ("outcomes", "cancelled", "bill"), "`nothing`", "a bill for what was produced", cure)
+
+
+@_lint
+def _shedding_load_is_not_free(contract: Contract) -> Iterator[Finding]:
+    if contract.outcomes.rate_limited.objective == "exclude":
+        cure = "the provider could keep its promise by refusing requests: write late"
+        yield _warning("shedding_free", ("outcomes", "rate_limited", "objective"), "`exclude`", "429 answers that count as late", cure)
+
+
+@_lint
+def _one_late_request_is_no_breach(contract: Contract) -> Iterator[Finding]:
+    objective = contract.objective
+    requests = 1 if objective.small_windows == "evaluate" else max(objective.min_requests, 1)
+    needed = ceil(1 / (1 - Fraction(objective.percentile)))  # the fewest of which one may be late
+    if requests < needed:
+        path = ("objective", "small_windows" if objective.small_windows == "evaluate" else "min_requests")
+        found = f"windows of {requests} request{'s' * (requests > 1)}, of which a single late one is a breach"
+        percentile = objective.percentile.scaleb(2).normalize()
+        expected = f"at least {needed} requests for P{percentile:f}"
+        yield _warning("single_late_breach", path, found, expected, f"write min_requests: {needed} and skip or pool_day")
+
+
+@_lint
+def _month_window_can_use_its_budget(contract: Contract) -> Iterator[Finding]:
+    if contract.objective.window != "month":
+        return
+    windows = len(contract.models) if contract.objective.scope == "model" else 1
+    if contract.error_budget.breaches > windows:
+        found = f"{contract.error_budget.breaches} breaches forgiven of {windows} window{'s' * (windows > 1)} a month"
+        cure = "no breach would ever be refunded unless it is over: allow fewer breaches or use a shorter window"
+        yield _warning("unusable_budget", ("error_budget", "breaches"), found, f"a budget of at most {windows}", cure)
+
+
+@_lint
+def _standard_queue_is_end_to_end(contract: Contract) -> Iterator[Finding]:
+    by_queue = "standard" in contract.latency.by_queue
+    latency = contract.latency.by_queue["standard"] if by_queue else contract.latency.default
+    if latency == "inference" and "standard" in contract.queues.by_name:
+        path: Path = ("latency", "by_queue", "standard") if by_queue else ("latency", "default")
+        cure = "real-time use is measured end to end (clause 4.3): write end_to_end"
+        yield _warning("inference_latency", path, "`inference` for the queue `standard`, without its waiting", "end_to_end", cure)
+
+
+@_lint
+def _percentile_is_high(contract: Contract) -> Iterator[Finding]:
+    if contract.objective.percentile < Decimal("0.99"):
+        found = f"P{contract.objective.percentile.scaleb(2).normalize():f}"
+        cure = "the agreement speaks of P99 or higher (clause 6.2): write 99"
+        yield _warning("low_percentile", ("objective", "percentile"), found, "a percentile of at least 99", cure)
+
+
+@_lint
+def _sections_name_their_clause(contract: Contract) -> Iterator[Finding]:
+    sections: list[tuple[Path, str | None]] = [
+        (("latency",), contract.latency.clause),
+        (("objective",), contract.objective.clause),
+        (("pricing",), contract.pricing.clause),
+        (("queues",), contract.queues.clause),
+        *((("exemptions", at), exemption.clause) for at, exemption in enumerate(contract.exemptions)),
+        (("error_budget",), contract.error_budget.clause),
+        (("refund",), contract.refund.clause),
+    ]
+    for path, clause in sections:
+        if clause is None:
+            cure = "add `clause`, so that an invoice can be traced to the agreement"
+            yield _warning("no_clause", path, f"no clause for `{path[0]}`", "the clause of the agreement", cure)
+
+
+def _percent(share: Fraction) -> str:
+    """A share for a message, in percent with at most one digit, half up; 0% and 100% are said of nothing and all alone."""
+    tenths = int(share * 1000 + Fraction(1, 2))
+    if 0 < share < 1:
+        tenths = min(max(tenths, 1), 999)
+    return f"{tenths // 10}%" if tenths % 10 == 0 else f"{tenths // 10}.{tenths % 10}%"

@@ -1,0 +1,264 @@
+"""What must hold within one version of a contract. Takes the sections that could be read, gives a finding for every breach of a rule.
+
+A rule names the sections that it looks at and is asked as soon as all of them could be read, so that one run shows as much as it can.
+What a single scalar or key must be is proved where it is read. Source: specification, section 3, "Rules the validator proves".
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from ledger.contract.diagnostic import Finding, Path
+from ledger.contract.expression import BUILT_IN, NAMES
+from ledger.contract.model import (
+    CircuitBreaker,
+    Effective,
+    Example,
+    ExampleEvent,
+    Exemption,
+    ExemptionKind,
+    Latency,
+    Model,
+    Money,
+    Objective,
+    Parties,
+    Pricing,
+    Queues,
+    served_names,
+)
+from ledger.contract.scalar import currency_digits, duration_text
+
+RESERVED_TIERS = (*ExemptionKind, "missing_latency", "cancelled", "refund", "failed")
+RESERVED_DEFINITIONS = (*BUILT_IN, *(name for name in NAMES if name not in BUILT_IN), "min", "max", "if", "and", "or", "not")
+
+Rule = Callable[..., Iterator[Finding]]
+_RULES: list[tuple[Rule, tuple[str, ...]]] = []
+
+
+def _rule(*sections: str) -> Callable[[Rule], Rule]:
+    """Enters a rule, which is called with these sections in this order."""
+
+    def enter(rule: Rule) -> Rule:
+        _RULES.append((rule, sections))
+        return rule
+
+    return enter
+
+
+def check_sections(sections: Mapping[str, Any]) -> Iterator[Finding]:
+    """The findings of all rules whose sections are given, by the model's names of the sections."""
+    for rule, needed in _RULES:
+        if all(name in sections for name in needed):
+            yield from rule(*(sections[name] for name in needed))
+
+
+@_rule("version", "replaces")
+def _replaces_an_earlier_version(version: int, replaces: int | None) -> Iterator[Finding]:
+    if replaces is not None and replaces >= version:
+        yield Finding(
+            code="replaces_later_version",
+            path=("replaces",),
+            found=f"version {version}, which replaces version {replaces}",
+            expected="a version that replaces one with a lower number",
+            cure=f"name a version below {version}, or give this version a higher number",
+        )
+
+
+@_rule("effective")
+def _effective_has_days(effective: Effective) -> Iterator[Finding]:
+    if effective.until is not None and effective.until <= effective.start:
+        yield Finding(
+            code="no_days",
+            path=("effective", "until"),
+            found=f"until {effective.until}, from {effective.start}",
+            expected="an `until` after `from`",
+            cure="`until` is the first day on which the version is no longer in force: correct it, or leave it out",
+        )
+
+
+@_rule("money", "minimum_commitment")
+def _minimum_fits_currency(money: Money, minimum: Any) -> Iterator[Finding]:
+    digits = currency_digits(money.currency)
+    if minimum is not None and -minimum.as_tuple().exponent > digits:
+        yield Finding(
+            code="too_many_digits",
+            path=("minimum_commitment",),
+            found=f"`{minimum}`",
+            expected=f"an amount of {money.currency}, which has {digits} digits after the point",
+            cure="write an amount that can be paid",
+        )
+
+
+@_rule("models")
+def _served_names_are_unique(models: Mapping[str, Model]) -> Iterator[Finding]:
+    first: dict[str, str] = {}
+    for served, model, _, path in served_names(models):
+        if served in first:
+            yield Finding(
+                code="served_name_twice",
+                path=path,
+                found=f"the served name `{served}` of `{model}`, which `{first[served]}` has already",
+                expected="each served name once",
+                cure="remove it here or there: an event must have one price",
+            )
+        else:
+            first[served] = model
+
+
+@_rule("latency")
+def _definitions_have_names_of_their_own(latency: Latency) -> Iterator[Finding]:
+    for name in latency.define:
+        if name in RESERVED_DEFINITIONS:
+            yield Finding(
+                code="reserved_definition",
+                path=("latency", "define", name),
+                at_key=True,
+                found=f"a definition called `{name}`",
+                expected="a name that means nothing yet",
+                cure=f"call it something else, for example my_{name}",
+            )
+
+
+@_rule("latency")
+def _latencies_are_known(latency: Latency) -> Iterator[Finding]:
+    known = [*BUILT_IN, *latency.define]
+    used: list[tuple[Path, str]] = [(("latency", "default"), latency.default)]
+    used += [(("latency", "by_queue", queue), name) for queue, name in latency.by_queue.items()]
+    for path, name in used:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            yield Finding(
+                code="unknown_latency",
+                path=path,
+                found=f"`{name}`",
+                expected=f"one of {', '.join(known)}",
+                cure=f"did you mean `{near[0]}`?" if near else "define it under `define`",
+            )
+
+
+def _undeclared(queue: str, path: Path, queues: Queues, *, at_key: bool = False) -> Iterator[Finding]:
+    if queue not in queues.by_name:
+        near = get_close_matches(queue, list(queues.by_name), n=1)
+        yield Finding(
+            code="undeclared_queue",
+            path=path,
+            at_key=at_key,
+            found=f"the queue `{queue}`",
+            expected=f"one of {', '.join(queues.by_name) or 'the queues, of which none is declared'}",
+            cure=f"did you mean `{near[0]}`?" if near else "declare it under `queues`",
+        )
+
+
+@_rule("latency", "queues")
+def _queues_with_a_latency_are_declared(latency: Latency, queues: Queues) -> Iterator[Finding]:
+    for queue in latency.by_queue:
+        yield from _undeclared(queue, ("latency", "by_queue", queue), queues, at_key=True)
+
+
+@_rule("objective", "queues")
+def _queues_in_the_objective_are_declared(objective: Objective, queues: Queues) -> Iterator[Finding]:
+    for at, queue in enumerate(objective.queues):
+        yield from _undeclared(queue, ("objective", "queues", at), queues)
+
+
+@_rule("exemptions", "queues")
+def _exempt_queues_are_declared(exemptions: tuple[Exemption, ...], queues: Queues) -> Iterator[Finding]:
+    for at, exemption in enumerate(exemptions):
+        if isinstance(exemption, CircuitBreaker):
+            for entry, queue in enumerate(exemption.queues):
+                yield from _undeclared(queue, ("exemptions", at, "queues", entry), queues)
+
+
+@_rule("examples", "queues")
+def _queues_of_examples_are_declared(examples: tuple[Example, ...], queues: Queues) -> Iterator[Finding]:
+    for path, event in _example_events(examples):
+        if event.queue is not None:
+            yield from _undeclared(event.queue, (*path, "queue"), queues)
+
+
+@_rule("pricing")
+def _tiers_have_names_of_their_own(pricing: Pricing) -> Iterator[Finding]:
+    names = [tier.name for tier in pricing.tiers]
+    for at, name in enumerate(names):
+        path: Path = ("pricing", "tiers", at, "name")
+        if name in RESERVED_TIERS:
+            cure = "call it something else: invoice lines carry this name for another reason"
+            yield Finding(code="reserved_tier", path=path, found=f"a tier called `{name}`", expected="a name of its own", cure=cure)
+        if name in names[:at]:
+            cure = "give each tier its own name: invoice lines are told apart by it"
+            yield Finding(code="tier_twice", path=path, found=f"a second tier called `{name}`", expected="each name once", cure=cure)
+
+
+@_rule("pricing")
+def _tiers_cover_every_latency_once(pricing: Pricing) -> Iterator[Finding]:
+    """Each gap and each overlap is shown with a latency in it."""
+    tiers = sorted(enumerate(pricing.tiers), key=lambda numbered: (numbered[1].latency.from_us, numbered[0]))
+    covered_us: int | None = 0  # every latency below is covered; None: every latency
+    last = None
+    for at, tier in tiers:
+        span = tier.latency
+        if covered_us is not None and span.from_us > covered_us:
+            yield _gap(at, covered_us, f"`{tier.name}` begins above it")
+        elif last is not None and (covered_us is None or span.from_us < covered_us):
+            yield Finding(
+                code="tier_overlap",
+                path=("pricing", "tiers", at, "latency"),
+                found=f"two prices for {duration_text(span.from_us)}: `{last.name}` ({last.latency.text}) and `{tier.name}` ({span.text})",
+                expected="exactly one tier for every latency",
+                cure="let one of them end where the other begins: use `a ..< b` or `> a` to leave an edge out",
+            )
+        if covered_us is not None and (span.until_us is None or span.until_us > covered_us):
+            covered_us, last = span.until_us, tier
+    if covered_us is not None:
+        yield _gap(tiers[-1][0] if tiers else None, covered_us, "no tier is above it" if tiers else "there is no tier")
+
+
+def _gap(at: int | None, latency_us: int, why: str) -> Finding:
+    return Finding(
+        code="tier_gap",
+        path=("pricing", "tiers") if at is None else ("pricing", "tiers", at, "latency"),
+        found=f"no price for {duration_text(latency_us)}: {why}",
+        expected="exactly one tier for every latency from 0 without end",
+        cure="close the gap: use `a ..< b` where the next tier begins at b, and `> a` for the last one",
+    )
+
+
+@_rule("examples", "models", "parties")
+def _examples_speak_of_this_contract(examples: tuple[Example, ...], models: Mapping[str, Model], parties: Parties) -> Iterator[Finding]:
+    served = [name for name, _, _, _ in served_names(models)]
+    for path, event in _example_events(examples):
+        for key, value, known in (("model", event.model, served), ("account", event.account, list(parties.customer.accounts))):
+            if value is not None and value not in known:
+                found = f"the {key} `{value}`"
+                yield Finding(
+                    code="bad_example", path=(*path, key), found=found, expected=f"one of {', '.join(known)}", cure="name one of these"
+                )
+
+
+@_rule("examples")
+def _examples_expect_something_for_each(examples: tuple[Example, ...]) -> Iterator[Finding]:
+    for at, example in enumerate(examples):
+        path: Path = ("examples", at)
+        expect = example.expect
+        lists = (("band", expect.band, "events"), ("multiplier", expect.multiplier, "events"), ("results", expect.results, "windows"))
+        for key, expected, what in lists:
+            count = len(example.events) if what == "events" else len(example.windows)
+            if expected is not None and len(expected) != count:
+                found = f"{len(expected)} entries for {count} {what}"
+                cure = f"write one entry for each of the {what}"
+                yield Finding(code="bad_example", path=(*path, "expect", key), found=found, expected=f"{count} entries", cure=cure)
+        says_something = expect.charge is not None or any(expected is not None for _, expected, _ in lists)
+        if not says_something or bool(example.events) == bool(example.windows) or (expect.charge is not None and not example.events):
+            yield Finding(
+                code="bad_example",
+                path=path,
+                found=f"{len(example.events)} events, {len(example.windows)} windows and what they should give",
+                expected="either events with band, multiplier or charge, or windows with results",
+                cure="make it two examples, or add what is missing",
+            )
+
+
+def _example_events(examples: tuple[Example, ...]) -> Iterator[tuple[Path, ExampleEvent]]:
+    for at, example in enumerate(examples):
+        for entry, event in enumerate(example.events):
+            yield ("examples", at, "events", entry), event

@@ -1,0 +1,233 @@
+"""What `ledger settle` prints for finance: per contract the lines, the missed windows, the budget, totals and warnings; then a summary.
+
+Takes statements and a text stream. On a terminal tables are coloured; elsewhere they are plain text, as wide as they need to be, so that
+nothing is cut when the output is piped. Source: specification, sections 5 to 9.
+"""
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import TextIO
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from ledger.documents import wording
+from ledger.documents.grouping import group_lines
+from ledger.documents.local_time import month_words, period_words, window_words_local, zone_words
+from ledger.documents.number import currency_amount, decimal_text, grouped_amount, grouped_count, percent_text, rate_text
+from ledger.documents.wording import printable
+from ledger.settlement.statement import LineKind, Statement, Verdict
+
+_WIDE = 1000  # columns when nobody looks at a screen: wider than any line, which is cut off again at its last letter
+
+
+def write_finance_table(statements: Sequence[Statement], stream: TextIO) -> None:
+    """Writes the settled period of every contract, in the order given, and a summary if there is more than one."""
+    if stream.isatty():
+        console = Console(file=stream, markup=False, highlight=False, emoji=False)
+        _print(statements, console)
+        return
+    buffer = io.StringIO()
+    _print(statements, Console(file=buffer, width=_WIDE, markup=False, highlight=False, emoji=False, color_system=None))
+    stream.writelines(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
+
+
+def warnings_of(statement: Statement) -> list[str]:
+    """What finance must know before the period is closed, worst first; empty if there is nothing."""
+    unresolved, changed, events = statement.unresolved, statement.changed_afterwards, statement.events
+    afterwards = (changed.voids, changed.corrections, changed.repairs, changed.joins, changed.intervals)
+    counted = {
+        "rows in conflict, service that nobody pays for until they are resolved": unresolved.conflicts,
+        "rows in quarantine, not settled": unresolved.quarantined,
+        "requests of accounts that no contract covers": unresolved.unassigned,
+        "engine rows that wait for their gateway row": unresolved.unjoined,
+        "billed requests without a measured latency": events.missing_latency,
+        "cancelled requests without token counts, billed as 0 tokens": events.cancelled_without_usage,
+        "windows with too few requests to be judged": statement.windows.insufficient,
+        "windows with more requests than agreed, not judged": statement.windows.overload,
+        "changes made after the period had ended": sum(afterwards),
+    }
+    found = [f"{words}: {grouped_count(count)}" for words, count in counted.items() if count]
+    return [*found, "an alert of the error budget is due"] if statement.budget.alert else found
+
+
+def outcome_words(statement: Statement) -> str:
+    """What became of the promise, in a few words: `9 of 300 hours missed: 3 forgiven, 6 refunded`."""
+    windows, budget = statement.windows, statement.budget
+    spans = wording.windows_words(statement.contract.objective.window)
+    if not windows.judged:
+        return "nothing to judge"
+    if not windows.breached:
+        return f"the promise was kept in all of {grouped_count(windows.judged)} {spans}"
+    missed = f"{grouped_count(windows.breached)} of {grouped_count(windows.judged)} {spans} missed"
+    verdicts = [f"{grouped_count(count)} {word}" for count, word in ((budget.used, "forgiven"), (budget.refunded, "refunded")) if count]
+    return f"{missed}: {', '.join(verdicts)}"
+
+
+def _print(statements: Sequence[Statement], console: Console) -> None:
+    for statement in statements:
+        for part in _parts(statement):
+            console.print(part)
+        console.print()
+    if len(statements) > 1:
+        console.print(_heading("All contracts"))
+        console.print(_indented(_summary(statements)))
+    if not statements:
+        console.print("No contract is in force in this period.")
+
+
+def _parts(statement: Statement) -> Iterator[RenderableType]:
+    contract, zone = statement.contract, statement.contract.calendar.timezone
+    mark = f"{statement.state.upper()}{' TEST' if statement.is_test else ''}"
+    yield _heading(f"{printable(contract.parties.customer.name)}  {month_words(statement.start, zone)}  {mark}")
+    versions = ", ".join(str(version) for version in sorted(statement.contracts))
+    dates, offset = period_words(statement.start, statement.end, zone), zone_words(statement.start, statement.end, zone)
+    yield Text(f"Contract {contract.id}, version {versions}; {dates} ({offset}); {contract.money.currency}", style="dim")
+    yield Text()
+    yield _indented(_lines(statement)) if statement.lines else Text("  No billable requests.")
+    yield Text()
+    yield _indented(_totals(statement))
+    yield Text()
+    yield from _service_level(statement)
+    yield _indented(_counts(statement))
+    for warning in warnings_of(statement):
+        yield Text(f"  ! {warning}", style="yellow")
+
+
+def _lines(statement: Statement) -> Table:
+    table = _table("Model and band", "Queue", "Token", ">Quantity", ">Per million", ">Factor", f">{statement.contract.money.currency}")
+    for kind in LineKind:
+        if kind in (LineKind.USAGE, LineKind.CREDIT):
+            _add_models(table, statement, kind)
+        else:
+            for line in statement.lines:
+                if line.kind is kind:
+                    table.add_row(kind.replace("_", "-"), "", "", "", "", "", _amount(statement, line.amount_minor), style="bold")
+    return table
+
+
+def _add_models(table: Table, statement: Statement, kind: LineKind) -> None:
+    for group in group_lines(statement, kind):
+        title = f"{'credit: ' if kind is LineKind.CREDIT else ''}{printable(group.model)}"
+        version = f" (version {group.version})" if len(statement.contracts) > 1 else ""
+        table.add_row(title + version, "", "", "", "", "", _amount(statement, group.amount_minor), style="bold")
+        for band in group.bands:
+            for line in band.lines:
+                table.add_row(
+                    f"  {line.band}{f' [{printable(line.variant)}]' if line.variant else ''}",
+                    f"{line.queue or ''}{' (forfeited)' if line.forfeited else ''}",
+                    line.token,
+                    grouped_count(line.quantity or 0),
+                    rate_text(line.rate) if line.rate is not None else "",
+                    decimal_text(band.multiplier),
+                    _amount(statement, line.amount_minor),
+                )
+
+
+def _totals(statement: Statement) -> Table:
+    totals, tax = statement.totals, statement.contract.money.tax
+    table = _table("Totals", f">{statement.contract.money.currency}")
+    tax_words = f"{printable(tax.name)} {percent_text(tax.rate)}" if tax else "tax"
+    rows = [
+        ("charges", totals.charges, ""),
+        ("true-up", totals.true_up, ""),
+        ("credits", totals.credits, ""),
+        ("adjustments", totals.adjustments, ""),
+        ("net", totals.net, "bold"),
+        (tax_words, totals.tax, ""),
+        ("total", totals.total, "bold"),
+        ("carried in", totals.carried_in, ""),
+        ("due", totals.due, "bold"),
+        ("carried out", totals.carried_out, ""),
+    ]
+    for words, minor, style in rows:
+        table.add_row(words, _amount(statement, minor), style=style)
+    return table
+
+
+def _service_level(statement: Statement) -> Iterator[RenderableType]:
+    contract, budget, windows = statement.contract, statement.budget, statement.windows
+    yield Text(f"  {wording.promise_words(contract)}", style="dim")
+    if not windows.judged:
+        yield Text("  Windows: no data, nothing was judged.")
+    else:
+        yield Text(
+            f"  Windows: {grouped_count(windows.judged)} judged, {grouped_count(windows.breached)} missed. "
+            f"Error budget: {budget.used} of {budget.allowed} used, {budget.refunded} refunded."
+        )
+    yield Text()
+    if statement.breaches:
+        yield _indented(_breaches(statement))
+        yield Text()
+
+
+def _breaches(statement: Statement) -> Table:
+    percentile = decimal_text(statement.contract.objective.percentile.scaleb(2))
+    table = _table("Missed", "Scope", ">Requests", ">Late", f">P{percentile} ms", "Verdict")
+    zone = statement.contract.calendar.timezone
+    for breach in statement.breaches:
+        when = window_words_local(breach.start, breach.end, (statement.start, statement.end), zone)
+        latency = "failed" if breach.percentile_us is None else wording.milliseconds(breach.percentile_us)
+        limit = percent_text(statement.contracts[breach.version].error_budget.up_to)
+        verdict = f"{breach.verdict}{f', over {limit}' if breach.over else ''}"
+        style = "green" if breach.verdict is Verdict.FORGIVEN else "yellow"
+        table.add_row(
+            f"{when}{' (pooled)' if breach.pooled else ''}",
+            printable(breach.scope),
+            grouped_count(breach.requests),
+            grouped_count(breach.late),
+            latency,
+            Text(verdict, style=style),
+        )
+    return table
+
+
+def _counts(statement: Statement) -> Table:
+    events = statement.events
+    table = _table("Requests", ">Count")
+    rows = [("total", events.total), ("billed", events.billed), ("in the objective", events.in_objective), ("late", events.late)]
+    rows += [(outcome.replace("_", " "), count) for outcome, count in events.outcomes.items() if count]
+    rows += [(f"exempt: {kind.replace('_', ' ')}", count) for kind, count in events.exempt.items() if count]
+    for words, count in rows:
+        table.add_row(words, grouped_count(count))
+    return table
+
+
+def _summary(statements: Sequence[Statement]) -> Table:
+    table = _table("Contract", "Customer", ">Requests", ">Missed", ">Net", ">Tax", ">Total", ">Due", ">To resolve")
+    for statement in statements:
+        contract, totals, unresolved = statement.contract, statement.totals, statement.unresolved
+        currency, digits = contract.money.currency, statement.minor_digits
+        waiting = unresolved.conflicts + unresolved.quarantined + unresolved.unassigned + unresolved.unjoined
+        table.add_row(
+            contract.id,
+            printable(contract.parties.customer.name),
+            grouped_count(statement.events.total),
+            grouped_count(statement.windows.breached),
+            *(currency_amount(minor, digits, currency) for minor in (totals.net, totals.tax, totals.total, totals.due)),
+            grouped_count(waiting),
+        )
+    return table
+
+
+def _table(*headings: str) -> Table:
+    """A table without a frame; a heading that starts with > is of numbers and set to the right."""
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
+    for heading in headings:
+        right = heading.startswith(">")
+        table.add_column(heading.removeprefix(">"), justify="right" if right else "left", no_wrap=right, overflow="fold")
+    return table
+
+
+def _heading(words: str) -> Text:
+    return Text(words, style="bold")
+
+
+def _indented(table: Table) -> Padding:
+    return Padding(table, (0, 0, 0, 2), expand=False)
+
+
+def _amount(statement: Statement, minor: int) -> str:
+    return grouped_amount(minor, statement.minor_digits)

@@ -1,0 +1,262 @@
+"""The invoice that a customer reads: a self-contained HTML page, made from a statement alone.
+
+Takes a Statement, gives HTML that needs no network and prints on A4. The template in `reports/` gets plain text and numbers only,
+every value is escaped, and the page forbids itself to load anything. Source: specification, sections 5 to 8.
+"""
+
+from typing import Any
+
+from jinja2 import FileSystemLoader, StrictUndefined
+from jinja2.sandbox import SandboxedEnvironment
+
+from ledger.bundle import bundled_folder
+from ledger.contract.model import Contract, Rounding
+from ledger.documents import wording
+from ledger.documents.grouping import BandGroup, ModelGroup, group_lines
+from ledger.documents.local_time import month_words, period_words, window_words_local, zone_words
+from ledger.documents.number import currency_amount, decimal_text, grouped_amount, grouped_count, percent_text, rate_text
+from ledger.documents.wording import printable
+from ledger.settlement.statement import Breach, LineKind, Statement, Verdict
+
+NOTES = {
+    "draft": "For review. This is not a request for payment.",
+    "provisional": "The period is not over or may still change. This is not a request for payment.",
+}
+
+
+def invoice_html(statement: Statement) -> str:
+    """The invoice, or the credit note if the total is negative, as one HTML page."""
+    environment = SandboxedEnvironment(
+        loader=FileSystemLoader(bundled_folder("reports")), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("invoice.html.j2").render(_page(statement))
+
+
+def _page(statement: Statement) -> dict[str, Any]:
+    contract, zone = statement.contract, statement.contract.calendar.timezone
+    is_credit_note = statement.totals.total < 0
+    return {
+        "title": "Credit note" if is_credit_note else "Invoice",
+        "is_credit_note": is_credit_note,
+        "is_test": statement.is_test,
+        "mark": statement.state.upper(),
+        "note": NOTES.get(statement.state, ""),
+        "subject": printable(contract.title or "LLM inference"),
+        "provider": _party(contract.parties.provider.name, contract.parties.provider.tax_id, contract.parties.provider.address),
+        "customer": _party(contract.parties.customer.name, contract.parties.customer.tax_id, contract.parties.customer.address),
+        "accounts": [printable(account) for account in contract.parties.customer.accounts],
+        "month": month_words(statement.start, zone),
+        "period": period_words(statement.start, statement.end, zone),
+        "zone": zone_words(statement.start, statement.end, zone),
+        "currency": contract.money.currency,
+        "headline": _headline(statement),
+        "requests": _requests(statement),
+        "usage": [_model(statement, group) for group in group_lines(statement, LineKind.USAGE)],
+        "service_level": _service_level(statement),
+        "credits": _credits(statement),
+        "totals": _totals(statement),
+        "payment": _payment(statement),
+        "rounding": _rounding(contract),
+        "contract": _contract(statement),
+    }
+
+
+def _party(name: str, tax_id: str, address: tuple[str, ...]) -> dict[str, Any]:
+    return {"name": printable(name), "tax_id": printable(tax_id), "address": [printable(line) for line in address]}
+
+
+def _headline(statement: Statement) -> dict[str, str]:
+    totals = statement.totals
+    if totals.total < 0:
+        words, amount = "In your favour", -totals.total
+    else:
+        words, amount = "Amount due", totals.due
+    return {"words": words, "amount": _money(statement, amount)}
+
+
+def _requests(statement: Statement) -> dict[str, str]:
+    events, outcomes = statement.events, statement.events.outcomes
+    failed = sum(outcomes.get(outcome, 0) for outcome in ("rate_limited", "client_error", "server_error"))
+    cancelled = outcomes.get("cancelled", 0)
+    return {
+        "total": grouped_count(events.total) if events.total else "",
+        "billed": grouped_count(events.billed),
+        "failed": grouped_count(failed) if failed else "",
+        "cancelled": grouped_count(cancelled) if cancelled else "",
+    }
+
+
+def _model(statement: Statement, group: ModelGroup) -> dict[str, Any]:
+    return {
+        "name": printable(group.model),
+        "version": f"contract version {group.version}" if len(statement.contracts) > 1 else "",
+        "amount": grouped_amount(group.amount_minor, statement.minor_digits),
+        "bands": [_band(statement, group, band) for band in group.bands],
+    }
+
+
+def _band(statement: Statement, group: ModelGroup, band: BandGroup) -> dict[str, Any]:
+    contract, first = statement.contracts[group.version], band.lines[0]
+    is_credit = first.kind is LineKind.CREDIT
+    words = wording.credit_words(contract, first) if is_credit else wording.band_words(contract, first)
+    name, separator, rule = words.partition(": ")
+    return {
+        "name": printable(name),
+        "rule": printable(rule) if separator else "",
+        "clause": printable(wording.band_clause(contract, first) or ""),
+        "lines": [
+            {
+                "token": wording.token_words(line.token),
+                "quantity": grouped_count(line.quantity or 0),
+                "rate": rate_text(line.rate) if line.rate is not None else "",
+                "multiplier": f"× {decimal_text(band.multiplier)}",
+                "amount": grouped_amount(line.amount_minor, statement.minor_digits),
+            }
+            for line in band.lines
+        ],
+    }
+
+
+def _service_level(statement: Statement) -> dict[str, Any]:
+    contract, windows, budget = statement.contract, statement.windows, statement.budget
+    breaches = [_breach(statement, number, breach) for number, breach in enumerate(statement.breaches, 1)]
+    changed = statement.changed_afterwards
+    counted = {
+        "withdrawn request": changed.voids,
+        "correction": changed.corrections,
+        "repair": changed.repairs,
+        "completed request": changed.joins,
+        "recorded interval": changed.intervals,
+    }
+    return {
+        "promises": [
+            {
+                "version": f"Contract version {version}: " if len(statement.contracts) > 1 else "",
+                "words": printable(wording.promise_words(terms)),
+                "clause": printable(terms.objective.clause or ""),
+            }
+            for version, terms in sorted(statement.contracts.items())
+        ],
+        "spans": wording.windows_words(contract.objective.window),
+        "percentile": decimal_text(contract.objective.percentile.scaleb(2)),
+        "judged": grouped_count(windows.judged) if windows.judged else "",
+        "met": grouped_count(windows.judged - windows.breached),
+        "breached": grouped_count(windows.breached),
+        "insufficient": grouped_count(windows.insufficient) if windows.insufficient else "",
+        "overload": grouped_count(windows.overload) if windows.overload else "",
+        "budget": {"allowed": grouped_count(budget.allowed), "used": grouped_count(budget.used)},
+        "budget_dots": [index < budget.used for index in range(budget.allowed)] if 0 < budget.allowed <= 12 else [],
+        "budget_clause": printable(contract.error_budget.clause or ""),
+        "breaches": breaches,
+        "has_clauses": any(breach["clause"] for breach in breaches),
+        "changed": [f"{grouped_count(count)} {word}{'' if count == 1 else 's'}" for word, count in counted.items() if count],
+    }
+
+
+def _breach(statement: Statement, number: int, breach: Breach) -> dict[str, Any]:
+    terms = statement.contracts[breach.version]
+    is_forgiven = breach.verdict is Verdict.FORGIVEN
+    beyond = f"beyond {percent_text(terms.error_budget.up_to)} of the target"
+    zone = statement.contract.calendar.timezone
+    return {
+        "number": str(number),
+        "window": window_words_local(breach.start, breach.end, (statement.start, statement.end), zone),
+        "pooled": breach.pooled,
+        "scope": "all models" if terms.objective.scope == "contract" else printable(breach.scope),
+        "requests": grouped_count(breach.requests),
+        "late": grouped_count(breach.late),
+        "latency": "failed" if breach.percentile_us is None else wording.milliseconds(breach.percentile_us),
+        "is_forgiven": is_forgiven,
+        "verdict": "Forgiven" if is_forgiven else "Credited",
+        "reason": "within the error budget" if is_forgiven else beyond if breach.over else "error budget used up",
+        "clause": printable((terms.error_budget.clause if is_forgiven else terms.refund.clause) or ""),
+    }
+
+
+def _credits(statement: Statement) -> dict[str, Any]:
+    refunded = [number for number, breach in enumerate(statement.breaches, 1) if breach.verdict is Verdict.REFUNDED]
+    cap = sum(line.amount_minor for line in statement.lines if line.kind is LineKind.CAP)
+    refund = statement.contract.refund
+    return {
+        "models": [_model(statement, group) for group in group_lines(statement, LineKind.CREDIT)],
+        "for_breaches": _ranges(refunded),
+        "cap": grouped_amount(cap, statement.minor_digits) if cap else "",
+        "cap_rule": f"credits are limited to {percent_text(refund.cap)} of the period's charges" if refund.cap is not None else "",
+        "cap_clause": printable(refund.clause or ""),
+        "total": grouped_amount(statement.totals.credits, statement.minor_digits),
+    }
+
+
+def _totals(statement: Statement) -> list[dict[str, str]]:
+    """The rows from charges to the amount due; rows that are zero and say nothing are left out."""
+    totals, tax = statement.totals, statement.contract.money.tax
+    refund_is_outside = statement.contract.refund.tax == "outside_scope" and totals.credits != 0
+    rows = [("Usage", totals.charges, "", True)]
+    minimum = statement.contract.minimum_commitment
+    if minimum is not None:
+        rows.append(("Difference to the minimum commitment", totals.true_up, f"of {minimum:,f} a month", totals.true_up != 0))
+    rows += [
+        ("Service credits", totals.credits, "", totals.credits != 0),
+        ("Adjustments of earlier months", totals.adjustments, "", totals.adjustments != 0),
+        ("Net", totals.net, "", True),
+        (printable(tax.name) if tax else "Tax", totals.tax, _tax_note(statement, refund_is_outside), tax is not None or totals.tax != 0),
+        ("Total", totals.total, "", True),
+        ("Balance from earlier periods", -totals.carried_in, "", totals.carried_in != 0),
+    ]
+    shown = [_total_row(statement, words, minor, note) for words, minor, note, is_shown in rows if is_shown]
+    shown.append(_total_row(statement, "Amount due", totals.due, "") | {"class": "due"})
+    if totals.carried_out:
+        shown.append(_total_row(statement, "Balance carried to the next period, in your favour", totals.carried_out, ""))
+    return shown
+
+
+def _tax_note(statement: Statement, refund_is_outside: bool) -> str:
+    tax = statement.contract.money.tax
+    if tax is None:
+        return ""
+    return f"{percent_text(tax.rate)}{' of the net without service credits' if refund_is_outside else ''}"
+
+
+def _total_row(statement: Statement, words: str, minor: int, note: str) -> dict[str, str]:
+    strong = {"Net": "sum", "Total": "sum"}
+    return {"words": words, "note": note, "amount": grouped_amount(minor, statement.minor_digits), "class": strong.get(words, "")}
+
+
+def _payment(statement: Statement) -> dict[str, str]:
+    payment = statement.contract.payment
+    if payment is None or statement.totals.due == 0:
+        return {}
+    return {"due": wording.duration_words(payment.due_us), "details": printable(payment.details)}
+
+
+def _rounding(contract: Contract) -> str:
+    half = "up, away from zero" if contract.money.rounding is Rounding.HALF_UP else "to the even neighbour"
+    return (
+        f"Each line is tokens × rate ÷ 1,000,000 × factor, computed exactly and rounded once to {contract.money.currency}'s smallest unit "
+        f"(halves {half}); totals are sums of these rounded lines, so the page adds up."
+    )
+
+
+def _contract(statement: Statement) -> dict[str, Any]:
+    contract = statement.contract
+    return {
+        "id": contract.id,
+        "versions": [{"number": str(version), "sha256": digest} for version, digest in sorted(statement.contract_hashes.items())],
+        "governing_text": printable(contract.governing_text.document) if contract.governing_text else "",
+    }
+
+
+def _money(statement: Statement, minor: int) -> str:
+    return currency_amount(minor, statement.minor_digits, statement.contract.money.currency)
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Numbers in words, neighbours joined: [1, 4, 5, 6] is `1 and 4–6`. Empty for none."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    words = [str(run[0]) if len(run) == 1 else f"{run[0]}–{run[-1]}" for run in runs]
+    return wording.and_list(words) if words else ""

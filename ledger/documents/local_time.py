@@ -1,0 +1,53 @@
+"""Instants as the contract's local days and hours, in words: periods, windows, the offset from UTC.
+
+Takes aware instants and an IANA zone. Ends are exclusive: a month that ends at the midnight of 1 June is shown up to 31 May.
+"""
+
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from babel.dates import format_date
+
+from ledger.documents.number import LOCALE
+
+_INSTANT = timedelta(microseconds=1)
+
+
+def month_words(start: datetime, zone: str) -> str:
+    """The local month in which the instant lies: `May 2026`."""
+    return format_date(start.astimezone(ZoneInfo(zone)), "MMMM y", locale=LOCALE)
+
+
+def period_words(start: datetime, end: datetime, zone: str) -> str:
+    """First and last local day: `1 May 2026 – 31 May 2026`."""
+    return " – ".join(_day(instant, zone, "d MMMM y") for instant in (start, end - _INSTANT))
+
+
+def zone_words(start: datetime, end: datetime, zone: str) -> str:
+    """The zone and its offset, both offsets if the clocks change: `Asia/Shanghai, UTC+08:00`."""
+    return f"{zone}, {' and '.join(_offsets(start, end, zone))}"
+
+
+def window_words_local(start: datetime, end: datetime, period: tuple[datetime, datetime], zone: str) -> str:
+    """A window: `Wed 6 May, 10:00–11:00`; a whole day: `Wed 6 May`; the offset is added in a month in which the clocks change."""
+    local_start, local_last, local_end = (instant.astimezone(ZoneInfo(zone)) for instant in (start, end - _INSTANT, end))
+    first, last = (_day(instant, zone, "EEE d MMM") for instant in (start, end - _INSTANT))
+    begins_day, ends_day = local_start.date() != (start - _INSTANT).astimezone(ZoneInfo(zone)).date(), local_end.date() != local_last.date()
+    if begins_day and ends_day:
+        return first if first == last else f"{first} – {last}"
+    until = "24:00" if ends_day else f"{local_end:%H:%M}"
+    offset = f" ({_offset(local_start)})" if len(_offsets(*period, zone)) > 1 else ""
+    return f"{first}, {local_start:%H:%M}–{until}{offset}" if first == last else f"{first}, {local_start:%H:%M} – {last}, {until}{offset}"
+
+
+def _day(instant: datetime, zone: str, pattern: str) -> str:
+    return format_date(instant.astimezone(ZoneInfo(zone)), pattern, locale=LOCALE)
+
+
+def _offsets(start: datetime, end: datetime, zone: str) -> list[str]:
+    return list(dict.fromkeys(_offset(instant.astimezone(ZoneInfo(zone))) for instant in (start, end - _INSTANT)))
+
+
+def _offset(local: datetime) -> str:
+    text = f"{local:%z}"
+    return f"UTC{text[:3]}:{text[3:5]}"

@@ -1,0 +1,67 @@
+"""Exact numbers as text: for machines (section 9's JSON) and for people (thousands grouped, currency in front). Nothing here rounds.
+
+Amounts come in as integer minor units with the currency's number of digits. Source: specification, sections 1 and 9.
+"""
+
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from babel.numbers import format_currency, format_decimal
+
+LOCALE = "en"
+
+
+def amount_text(minor: int, digits: int) -> str:
+    """The amount with exactly `digits` digits after the point: -1234 with 2 digits is `-12.34`."""
+    return format(_amount(minor, digits), "f")
+
+
+def rate_text(rate: Decimal) -> str:
+    """A rate as the contract writes it, trailing zeros kept and never an exponent."""
+    return format(rate, "f")
+
+
+def decimal_text(number: Decimal) -> str:
+    """A decimal without exponent and trailing zeros: `2`, `0.3`."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def instant_text(instant: datetime) -> str:
+    """An aware instant in UTC, RFC 3339 with `Z`."""
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def grouped_amount(minor: int, digits: int) -> str:
+    """The amount with thousands grouped and no currency: `-1,234.50`."""
+    return _format(minor, digits, "XXX", _pattern(digits))
+
+
+def currency_amount(minor: int, digits: int, currency: str) -> str:
+    """The amount after its currency's code: `CNY 1,234.50`, `JPY -1,234`. The space does not break."""
+    pattern = _pattern(digits)
+    return _format(minor, digits, currency, f"¤¤\xa0{pattern};¤¤\xa0-{pattern}")
+
+
+def grouped_count(count: int) -> str:
+    """A whole number with thousands grouped: `1,234,567`."""
+    return format_decimal(count, locale=LOCALE)
+
+
+def percent_text(share: Decimal) -> str:
+    """A share as a percentage: Decimal("0.3") is `30%`."""
+    return f"{decimal_text(share.scaleb(2))}%"
+
+
+def _format(minor: int, digits: int, currency: str, pattern: str) -> str:
+    # Babel's own digits differ from ISO 4217 and it would round half even: the pattern alone decides, the amount is exact.
+    amount = _amount(minor, digits)
+    return format_currency(amount, currency, format=pattern, locale=LOCALE, currency_digits=False, decimal_quantization=False)
+
+
+def _amount(minor: int, digits: int) -> Decimal:
+    return Decimal(minor).scaleb(-digits)
+
+
+def _pattern(digits: int) -> str:
+    return "#,##0" + ("." + "0" * digits if digits else "")

@@ -1,0 +1,218 @@
+"""A chunk of a file, judged: its events and its refused rows, ready to be stored.
+
+Takes a span of records and the mapping and gives a `Chunk`: counts, the events and the refused rows as streams of CSV, and (later, when
+the store has found them) the rows in conflict. Rows stay inside DuckDB. Source: specification, section 2.
+"""
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO
+
+import duckdb
+from sqlglot import exp
+
+from ledger.ingest.event_rules import EVENT_COLUMNS, Reason, judge
+from ledger.ingest.expression import RECORD_COLUMN, field_key
+from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, TEXTS, Mapping, Source
+from ledger.ingest.record_file import RecordFile
+
+LONGEST_FIELD = 1_000  # characters of a field that are kept with a refused row
+
+_NULL_TEXT = exp.cast(exp.null(), "TEXT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """The records [first, last) of a file, judged. `refused` counts by reason; instants are microseconds since 1970, of events only."""
+
+    number: int
+    first: int
+    last: int
+    refused: Counter[Reason]
+    clamped: int
+    earliest_us: int | None
+    latest_us: int | None
+    connection: duckdb.DuckDBPyConnection
+
+    @property
+    def read(self) -> int:
+        return self.last - self.first
+
+    @property
+    def events(self) -> int:
+        return self.read - self.refused.total()
+
+    @contextmanager
+    def event_stream(self, *, batch_id: int | None) -> Iterator[IO[bytes]]:
+        """CSV of the events: EVENT_COLUMNS, then batch_id and revision 1; or, without a batch, the record's number behind them."""
+        columns = ", ".join(f"event_{name}" for name in EVENT_COLUMNS)
+        relation = self.connection.table("judged").filter("reason IS NULL")
+        with _csv_stream(relation.project(f"{columns}, record" if batch_id is None else f"{columns}, {batch_id:d}, 1")) as stream:
+            yield stream
+
+    @contextmanager
+    def refused_stream(self, conflicts: Sequence[tuple[int, str]] = ()) -> Iterator[IO[bytes]]:
+        """CSV of the refused rows, those in conflict (record and detail) among them:
+        line, reason, detail, row_sha256, fields, account, received_at."""
+        self.connection.execute("CREATE OR REPLACE TEMP TABLE conflict (record BIGINT, detail VARCHAR)")
+        if conflicts:
+            self.connection.execute(
+                "INSERT INTO conflict SELECT unnest($1::BIGINT[]), unnest($2::VARCHAR[])",
+                [[record for record, _ in conflicts], [detail for _, detail in conflicts]],
+            )
+        relation = self.connection.sql(
+            "SELECT line, reason, detail, sha256(kind || fields || coalesce(raw, '')), fields, readable_account, "
+            "make_timestamp(received_us)::VARCHAR || '+00' FROM ("
+            "SELECT judged.line, coalesce(judged.reason, 'conflict') AS reason, coalesce(judged.detail, conflict.detail) AS detail, "
+            "CASE WHEN judged.reason IS NULL THEN 'conflict' ELSE 'refused' END AS kind, fields, raw, readable_account, received_us "
+            "FROM judged LEFT JOIN conflict USING (record) JOIN chunk_fields USING (record) "
+            "WHERE judged.reason IS NOT NULL OR conflict.record IS NOT NULL)"
+        )
+        with _csv_stream(relation) as stream:
+            yield stream
+
+    def close(self) -> None:
+        """Give back what the chunk holds."""
+        self.connection.close()
+
+
+def judge_chunk(records: RecordFile, *, number: int, first: int, last: int, now_us: int) -> Chunk:
+    """Read, map and judge the records from `first` (from 0) up to but not including `last`."""
+    connection = records.connection.cursor()
+    connection.sql(records.span(first, last).sql("duckdb")).create_view("chunk_record")
+    connection.sql(mapped_select(records.mapping, records.fields).sql("duckdb")).create_view("mapped")
+    connection.sql(_fields_select(records).sql("duckdb")).create_view("chunk_fields")
+    judge(connection, now_us=now_us)
+    refused = connection.execute("SELECT reason, count(*) FROM judged WHERE reason IS NOT NULL GROUP BY reason").fetchall()
+    totals = connection.execute(
+        "SELECT count(*) FILTER (event_clock_clamped), min(received_us), max(received_us) FROM judged WHERE reason IS NULL"
+    ).fetchone()
+    assert totals is not None
+    return Chunk(
+        number=number, first=first, last=last, refused=Counter({Reason(reason): count for reason, count in refused}),
+        clamped=totals[0], earliest_us=totals[1], latest_us=totals[2], connection=connection,
+    )  # fmt: skip
+
+
+def mapped_select(mapping: Mapping, fields: Sequence[str]) -> exp.Select:
+    """From `chunk_record` to the relation `mapped` that the event rules judge."""
+    usable = {
+        column: [s for s in sources if not s.value.paths or any(path[0] in fields for path in s.value.paths)]
+        for column, sources in mapping.columns.items()
+    }
+    columns = [exp.alias_(exp.column(f"#{name}", quoted=True), name) for name in ("line", "record", "malformed")]
+    columns += [exp.alias_(_first(usable.get(name, [])), name) for name in (*TEXTS, *INTEGERS)]
+    for name in DURATIONS:
+        columns += _measured(name, usable.get(name, []), DURATION_POWERS)
+    if mapping.start_us is not None:
+        steps = exp.Mul(
+            this=exp.Literal.number(mapping.step_us),
+            expression=exp.paren(exp.Sub(this=exp.column(RECORD_COLUMN, quoted=True), expression=exp.Literal.number(1))),
+        )
+        instant = exp.cast(exp.Add(this=exp.cast(exp.Literal.number(mapping.start_us), "BIGINT"), expression=steps), "TEXT")
+        columns += [
+            exp.alias_(instant, "received_at_text"),
+            exp.alias_(exp.Literal.number(0), "received_at_power"),
+            exp.alias_(exp.false(), "received_at_twice"),
+        ]
+    else:
+        columns += _measured("received_at", usable.get("received_at", []), EPOCH_POWERS)
+    return exp.select(*columns).from_("chunk_record")
+
+
+def _value(source: Source) -> exp.Expression:
+    """The source's text; null if it is empty."""
+    value = exp.func("nullif", source.value.sql.copy(), exp.Literal.string(""))
+    if source.integer_from_decimal:
+        return exp.func("regexp_replace", value, exp.Literal.string(r"^(-?[0-9]+)\.0+$"), exp.Literal.string(r"\1"))
+    if source.offset:
+        return exp.paren(exp.DPipe(this=value, expression=exp.Literal.string(source.offset), safe=True))
+    return value
+
+
+def _first(sources: Sequence[Source]) -> exp.Expression:
+    values = [_value(source) for source in sources]
+    if not values:
+        return _NULL_TEXT.copy()
+    return exp.func("coalesce", *values) if len(values) > 1 else values[0]
+
+
+def _measured(name: str, sources: Sequence[Source], powers: dict[str, int]) -> list[exp.Expression]:
+    """The text, its power of ten, the name under which it was found, and whether two sources have a value."""
+    stem = name
+    choose = {"power": exp.case(), "name": exp.case()}
+    given: list[exp.Expression] = []
+    for source in sources:
+        is_given = _value(source).is_(exp.null()).not_()
+        power = powers.get(source.unit)
+        choose["power"] = choose["power"].when(is_given.copy(), exp.null() if power is None else exp.Literal.number(power))
+        choose["name"] = choose["name"].when(is_given.copy(), exp.Literal.string(source.name))
+        given.append(exp.cast(is_given.copy(), "INT"))
+    match sources:
+        case []:
+            power_value, name_value, twice = exp.cast(exp.null(), "INT"), exp.Literal.string(name), exp.false()
+        case [source]:
+            power = powers.get(source.unit)
+            power_value = exp.cast(exp.null() if power is None else exp.Literal.number(power), "INT")
+            name_value, twice = exp.Literal.string(source.name), exp.false()
+        case _:
+            power_value, name_value = exp.cast(choose["power"], "INT"), choose["name"]
+            total: exp.Expression = given[0]
+            for one in given[1:]:
+                total = exp.Add(this=total, expression=one)
+            twice = exp.GT(this=exp.paren(total), expression=exp.Literal.number(1))
+    columns = [
+        exp.alias_(_first(sources), f"{stem}_text"),
+        exp.alias_(power_value, f"{stem}_power"),
+        exp.alias_(twice, f"{stem}_twice"),
+    ]
+    return columns if name == "received_at" else [*columns, exp.alias_(name_value, f"{stem}_name")]
+
+
+def _fields_select(records: RecordFile) -> exp.Select:
+    """The fields of each record that the mapping reads, as JSON; and the line itself (`raw`) where it is no record, to be hashed only."""
+    parts: list[exp.Expression] = []
+    for path in records.read_paths:
+        shown = exp.func("left", exp.column(field_key(path), quoted=True), exp.Literal.number(LONGEST_FIELD))
+        no_nul = exp.func("replace", shown, exp.func("chr", exp.Literal.number(0)), exp.Literal.string("�"))
+        parts += [exp.Literal.string(field_key(path)), no_nul]
+    is_record = exp.column("#malformed", quoted=True).is_(exp.null())
+    fields = exp.case().when(is_record, exp.cast(exp.func("json_object", *parts), "TEXT")).else_(exp.Literal.string("{}"))
+    raw = exp.case().when(is_record.copy(), _NULL_TEXT.copy()).else_(exp.column("#raw", quoted=True))
+    return exp.select(
+        exp.alias_(exp.column(RECORD_COLUMN, quoted=True), "record"), exp.alias_(fields, "fields"), exp.alias_(raw, "raw")
+    ).from_("chunk_record")
+
+
+@contextmanager
+def _csv_stream(relation: duckdb.DuckDBPyRelation) -> Iterator[IO[bytes]]:
+    """What DuckDB writes for the relation, while it writes it. A reader that stops early stops the writer too."""
+    with TemporaryDirectory(prefix="ledger-stream-") as folder:
+        pipe = Path(folder, "rows")
+        os.mkfifo(pipe)
+        failed: list[duckdb.Error] = []
+
+        def write() -> None:
+            try:
+                relation.write_csv(str(pipe), header=False)
+            except duckdb.Error as error:
+                failed.append(error)
+
+        writer = threading.Thread(target=write, daemon=True)
+        writer.start()
+        with pipe.open("rb", buffering=0) as stream:
+            try:
+                yield stream
+                if stream.read(1):
+                    raise AssertionError("the reader left rows behind")
+            finally:
+                stream.close()
+                writer.join()
+        if failed:
+            raise failed[0]

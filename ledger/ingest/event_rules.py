@@ -1,0 +1,277 @@
+"""The rules of the event: mapped texts to exact columns, or the reason why a row is refused. All rows of a chunk at once, in DuckDB.
+
+Takes the relation `mapped`, in which every value is the text that stands in the source, and gives the table `judged`: one row per record
+with its columns or its refusal. Nothing passes through binary floating point: a decimal becomes microseconds by its digits, half even.
+Source: specification, section 2.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import duckdb
+
+from ledger.ingest.mapping import DURATIONS, INTEGERS
+
+LONGEST_TEXT = 200  # characters
+LARGEST_TOKENS = 10**12
+LONGEST_US = 30 * 86_400 * 1_000_000
+CLOCK_NOISE_US = 10_000  # a queue this far below zero is clock noise; parts may exceed the whole by as much
+FUTURE_US = 60 * 1_000_000
+
+_NAMES = ("account", "request_id", "model", "queue", "cold_start", "node")
+_TOKENS = tuple(name for name in INTEGERS if name != "status")
+
+
+class Reason(StrEnum):
+    """Why a row is refused, in order of precedence: a row that breaks several rules has the first of its reasons."""
+
+    BAD_TEXT = "bad_text"  # no record at all (broken JSON, wrong number of cells, not UTF-8); NUL; too long; neither true nor false
+    MISSING_FIELD = "missing_field"
+    BAD_INSTANT = "bad_instant"
+    BAD_NUMBER = "bad_number"
+    NEGATIVE_DURATION = "negative_duration"
+    NEGATIVE_TOKENS = "negative_tokens"
+    TOO_LARGE = "too_large"
+    CACHED_EXCEEDS_INPUT = "cached_exceeds_input"
+    USAGE_MISSING = "usage_missing"
+    INCONSISTENT_TIMING = "inconsistent_timing"
+    FUTURE = "future"
+    CONFLICT = "conflict"  # found while storing: the identity exists with other content
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """`condition` (DuckDB, over `parsed`) refuses a row; `detail` says in words what was found, for which column."""
+
+    reason: Reason
+    condition: str
+    detail: str
+
+
+def _rules() -> tuple[Rule, ...]:
+    """Every rule that one row can break by itself, in order of precedence."""
+    texts = [*_NAMES, "async_header_text"]
+    return (
+        Rule(reason=Reason.BAD_TEXT, condition="malformed IS NOT NULL", detail="malformed"),
+        *(
+            Rule(reason=Reason.BAD_TEXT, condition=f"contains({name}, chr(0))", detail=f"'{name.removesuffix('_text')} holds a NUL'")
+            for name in texts
+        ),
+        *(
+            Rule(
+                reason=Reason.BAD_TEXT,
+                condition=f"length({name}) > {LONGEST_TEXT}",
+                detail=f"'{name} has ' || length({name}) || ' characters, at most {LONGEST_TEXT} are allowed'",
+            )
+            for name in _NAMES
+        ),
+        Rule(
+            reason=Reason.BAD_TEXT,
+            condition="lower(async_header_text) NOT IN ('true', 'false')",
+            detail="'async_header is ' || quoted(async_header_text) || ', expected true or false'",
+        ),
+        *(
+            Rule(reason=Reason.MISSING_FIELD, condition=f"{name} IS NULL", detail=f"'{name.removesuffix('_text')} is empty'")
+            for name in ("account", "request_id", "model", "received_at_text")
+        ),
+        Rule(reason=Reason.BAD_INSTANT, condition="received_at_twice", detail="'received_at is given twice'"),
+        Rule(
+            reason=Reason.BAD_INSTANT,
+            condition="received_us IS NULL",
+            detail="'received_at is ' || quoted(received_at_text) || ', expected ' || CASE WHEN received_at_power IS NULL "
+            "THEN 'an instant with its offset, such as 2026-05-06T10:00:00+08:00' ELSE 'a number' END",
+        ),
+        *(
+            Rule(reason=Reason.BAD_NUMBER, condition=f"{name}_twice", detail=f"'{name.removesuffix('_us')} is given in two units'")
+            for name in DURATIONS
+        ),
+        *(
+            Rule(
+                reason=Reason.BAD_NUMBER,
+                condition=f"{name}_text IS NOT NULL AND {name} IS NULL",
+                detail=f"{name}_name || ' is ' || quoted({name}_text) || ', expected ' || "
+                f"CASE {name}_power WHEN 0 THEN 'a whole number' ELSE 'a decimal number such as 99.5' END",
+            )
+            for name in DURATIONS
+        ),
+        *(
+            Rule(
+                reason=Reason.BAD_NUMBER,
+                condition=f"{name}_text IS NOT NULL AND {name} IS NULL",
+                detail=f"'{name} is ' || quoted({name}_text) || ', expected a whole number'",
+            )
+            for name in INTEGERS
+        ),
+        Rule(
+            reason=Reason.BAD_NUMBER,
+            condition="status NOT BETWEEN -2147483648 AND 2147483647",
+            detail="'status is ' || quoted(status_text) || ', which is no status'",
+        ),
+        *(
+            Rule(
+                reason=Reason.NEGATIVE_DURATION,
+                condition=f"{name} < {-CLOCK_NOISE_US if name == 'queue_us' else 0}",
+                detail=f"{name}_name || ' is ' || quoted({name}_text) || ', which is negative'",
+            )
+            for name in DURATIONS
+        ),
+        *(Rule(reason=Reason.NEGATIVE_TOKENS, condition=f"{name} < 0", detail=f"'{name} is ' || quoted({name}_text)") for name in _TOKENS),
+        *(
+            Rule(
+                reason=Reason.TOO_LARGE,
+                condition=f"{name} > {LARGEST_TOKENS}",
+                detail=f"'{name} is ' || quoted({name}_text) || ', more than 10^12'",
+            )
+            for name in _TOKENS
+        ),
+        *(
+            Rule(
+                reason=Reason.TOO_LARGE,
+                condition=f"{name} > {LONGEST_US}",
+                detail=f"{name}_name || ' is ' || quoted({name}_text) || ', more than 30 days'",
+            )
+            for name in DURATIONS
+        ),
+        Rule(
+            reason=Reason.CACHED_EXCEEDS_INPUT,
+            condition="cached_input_tokens > coalesce(input_tokens, 0)",
+            detail="'cached_input_tokens is ' || cached_input_tokens || ' of ' || coalesce(input_tokens::VARCHAR, 'no') || ' input_tokens'",
+        ),
+        *(
+            Rule(
+                reason=Reason.USAGE_MISSING,
+                condition=f"coalesce(status, 200) BETWEEN 200 AND 299 AND {name} IS NULL",
+                detail=f"'{name} is empty, with status ' || coalesce(status, 200)",
+            )
+            for name in ("input_tokens", "output_tokens")
+        ),
+        Rule(
+            reason=Reason.INCONSISTENT_TIMING,
+            condition=f"clamped(queue_us) + coalesce(inference_us, prefill_us + decode_us) > e2e_us + {CLOCK_NOISE_US}",
+            detail="'queue and inference take ' || (clamped(queue_us) + coalesce(inference_us, prefill_us + decode_us)) "
+            "|| ' us, e2e is ' || e2e_us || ' us'",
+        ),
+        Rule(
+            reason=Reason.FUTURE,
+            condition=f"received_us > getvariable('now_us') + {FUTURE_US}",
+            detail="'received_at is ' || quoted(received_at_text) || ', more than 60 s after the clock of this machine'",
+        ),
+    )
+
+
+RULES = _rules()
+
+MACROS = (
+    # What was found, short enough to print.
+    """CREATE OR REPLACE TEMP MACRO quoted(x) AS '''' || replace(left(x, 60), chr(0), '�') || CASE WHEN length(x) > 60 THEN '…' ELSE '' END
+    || ''''""",
+    "CREATE OR REPLACE TEMP MACRO clamped(us) AS CASE WHEN us < 0 THEN 0 ELSE us END",
+    # A whole number; null if the text is none. Beyond 18 digits any number is too large in the same way.
+    """CREATE OR REPLACE TEMP MACRO whole(x) AS CASE
+    WHEN regexp_full_match(x, '-?[0-9]{1,18}') THEN x::BIGINT
+    WHEN regexp_full_match(x, '-?[0-9]{19,100}') THEN CASE WHEN ltrim(x, '-0') = '' THEN 0
+        WHEN length(ltrim(x, '-0')) <= 18 THEN ltrim(x, '-0')::BIGINT ELSE 1000000000000000000 END
+        * CASE WHEN x[1] = '-' THEN -1 ELSE 1 END
+    END""",
+    # A whole number and the digits behind its point, rounded half even.
+    """CREATE OR REPLACE TEMP MACRO rounded(number, rest) AS number + CASE
+    WHEN rest = '' OR rest[1] < '5' THEN 0
+    WHEN rest[1] > '5' OR rtrim(rest, '0') <> '5' THEN 1
+    ELSE number % 2 END""",
+    # All digits of a decimal and the place of its point, rounded. A lambda over a list of one names a value, so that it is computed once.
+    """CREATE OR REPLACE TEMP MACRO rounded_at(digits, point) AS list_transform([{
+        'front': CASE WHEN point <= 0 THEN '0' ELSE ltrim(rpad(digits, greatest(point, length(digits))::INTEGER, '0')[1:point], '0') END,
+        'rest': CASE WHEN point < 0 THEN repeat('0', -point) || digits ELSE digits[point + 1:] END}],
+    lambda split: CASE WHEN length(split.front) > 18 THEN 1000000000000000000
+        ELSE rounded(coalesce(try_cast(split.front AS BIGINT), 0), split.rest) END)[1]""",
+    """CREATE OR REPLACE TEMP MACRO scaled(number, power) AS list_transform([number], lambda parts: list_transform([{
+        'digits': parts.a || parts.b, 'point': length(parts.a) + power + coalesce(try_cast(parts.c AS INTEGER), 0)}],
+    lambda moved: rounded_at(moved.digits, moved.point))[1])[1]""",
+    # A decimal times ten to the power, rounded half even to a whole number; null if the text is no decimal.
+    # The first two cases are exact by themselves and quick.
+    r"""CREATE OR REPLACE TEMP MACRO scaled_decimal(x, power) AS CASE
+    WHEN power = 6 AND regexp_full_match(x, '-?[0-9]{1,11}(\.[0-9]{1,6})?') THEN (x::DECIMAL(24, 6) * 1000000::DECIMAL(7, 0))::BIGINT
+    WHEN power = 3 AND regexp_full_match(x, '-?[0-9]{1,11}(\.[0-9]{1,3})?') THEN (x::DECIMAL(24, 6) * 1000::DECIMAL(4, 0))::BIGINT
+    WHEN length(x) <= 100 AND regexp_full_match(x, '-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?') THEN
+        CASE WHEN x[1] = '-' THEN -1 ELSE 1 END
+        * scaled(regexp_extract(x, '^-?([0-9]+)(?:\.([0-9]+))?(?:[eE]([-+]?[0-9]+))?$', ['a', 'b', 'c']), power)
+    END""",
+    "CREATE OR REPLACE TEMP MACRO duration_us(x, power) AS CASE power WHEN 0 THEN whole(x) ELSE scaled_decimal(x, power) END",
+    # Microseconds since 1970 of an RFC 3339 text; null if it is none, has no offset, or names no real instant.
+    r"""CREATE OR REPLACE TEMP MACRO offset_us(x) AS CASE WHEN x[-1] IN ('Z', 'z') THEN 0
+    ELSE (x[-5:-4]::BIGINT * 60 + x[-2:]::BIGINT) * 60000000 * CASE WHEN x[-6] = '-' THEN -1 ELSE 1 END END""",
+    r"""CREATE OR REPLACE TEMP MACRO fraction_us(digits) AS rounded(rpad(digits, 6, '0')[1:6]::BIGINT, digits[7:])""",
+    r"""CREATE OR REPLACE TEMP MACRO rfc3339_us(x) AS CASE WHEN regexp_full_match(x, '[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]'
+        '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,30})?([Zz]|[-+]([01][0-9]|2[0-3]):[0-5][0-9])') THEN
+    epoch_us(try_cast(x[1:10] || ' ' || x[12:19] AS TIMESTAMP)) - offset_us(x)
+    + CASE WHEN x[20] = '.' THEN fraction_us(regexp_extract(x, '\.([0-9]+)', 1)) ELSE 0 END END""",
+    # Only the years 1 to 9999 can be written again.
+    """CREATE OR REPLACE TEMP MACRO within_calendar(us) AS
+    CASE WHEN us BETWEEN -62135596800000000 AND 253402300799999999 THEN us END""",
+)
+
+_CLEANED = ", ".join(
+    [
+        "line, record, malformed",
+        *(f"nullif({name}, '') AS {name}" for name in _NAMES),
+        "nullif(async_header, '') AS async_header_text",
+        *(f"nullif({name}, '') AS {name}_text" for name in INTEGERS),
+        *(f"nullif({name}_text, '') AS {name}_text, {name}_power, {name}_name, {name}_twice" for name in DURATIONS),
+        "nullif(received_at_text, '') AS received_at_text, received_at_power, received_at_twice",
+    ]
+)
+_PARSED = ", ".join(
+    [
+        "*",
+        *(f"whole({name}_text) AS {name}" for name in INTEGERS),
+        *(f"duration_us({name}_text, {name}_power) AS {name}" for name in DURATIONS),
+        "within_calendar(CASE WHEN received_at_power IS NULL THEN rfc3339_us(received_at_text) "
+        "ELSE scaled_decimal(received_at_text, received_at_power) END) AS received_us",
+    ]
+)
+_VERDICT = " ".join(f"WHEN {rule.condition} THEN {{'reason': '{rule.reason}', 'detail': {rule.detail}}}" for rule in RULES)
+
+# An event's columns in the order of the table that they go to, as PostgreSQL reads them.
+EVENT_COLUMNS = {
+    "received_at": "make_timestamp(received_us)::VARCHAR || '+00'",
+    "queue_us": "clamped(queue_us)",
+    **{name: name for name in DURATIONS if name != "queue_us"},
+    "input_tokens": "input_tokens",
+    "cached_input_tokens": "coalesce(cached_input_tokens, 0)",
+    "output_tokens": "output_tokens",
+    "status": "coalesce(status, 200)",
+    "async_header": "coalesce(lower(async_header_text) = 'true', false)",
+    "clock_clamped": "coalesce(queue_us < 0, false)",
+    "account": "account",
+    "request_id": "request_id",
+    "model": "model",
+    "queue": "coalesce(queue, 'standard')",
+    "cold_start": "CASE lower(cold_start) WHEN 'false' THEN NULL WHEN 'true' THEN 'true' ELSE cold_start END",
+    "node": "node",
+}
+_JUDGED = ", ".join(
+    [
+        "line, record",
+        "verdict.reason AS reason",
+        "replace(verdict.detail, chr(0), '�') AS detail",
+        "CASE WHEN account IS NOT NULL AND length(account) <= 200 AND NOT contains(account, chr(0)) THEN account END AS readable_account",
+        "received_us",
+        *(f"{value} AS event_{name}" for name, value in EVENT_COLUMNS.items()),
+    ]
+)
+
+
+def judge(connection: duckdb.DuckDBPyConnection, *, now_us: int) -> None:
+    """Make the temporary table `judged` from `mapped`, in its order.
+
+    Its columns: line, record, reason and detail (null for an event), readable_account and received_us (null if they cannot be read), and
+    the event's (`event_...`). `now_us` is the ingesting clock, microseconds since 1970.
+    """
+    for macro in MACROS:
+        connection.execute(macro)
+    connection.execute("SET VARIABLE now_us = $1::BIGINT", [now_us])
+    relation = connection.table("mapped")
+    for projection in (_CLEANED, _PARSED, f"*, CASE {_VERDICT} END AS verdict", _JUDGED):
+        relation = relation.project(projection)
+    relation.create_view("judged_records")
+    connection.execute("CREATE TEMP TABLE judged AS FROM judged_records")

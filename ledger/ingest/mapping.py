@@ -1,0 +1,319 @@
+"""A mapping says how the fields of one source format become the columns of an event.
+
+Takes a YAML file (`schema: ledger/mapping/v1`) and gives a `Mapping`: for each canonical column its alternatives, compiled. The reading
+is strict: an unknown key, a duration or an instant without its unit and an expression outside the whitelist are refused with their place.
+Source: specification, sections 1 and 2; `docs/operators-ingest.md`.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+
+from ledger.contract.diagnostic import Diagnostic, Severity
+from ledger.contract.scalar import parse_duration, parse_instant
+from ledger.errors import LedgerError
+from ledger.ingest.expression import Compiled, ExpressionRefused, constant_compiled, field_key, parse_expression
+
+SCHEMA = "ledger/mapping/v1"
+LARGEST_BYTES = 1_000_000
+BUILT_IN = Path(__file__).parent / "formats"
+
+TEXTS = ("account", "request_id", "model", "queue", "cold_start", "node", "async_header")
+INTEGERS = ("input_tokens", "cached_input_tokens", "output_tokens", "status")
+DURATIONS = ("queue_us", "prefill_us", "decode_us", "inference_us", "ttft_us", "e2e_us")
+REQUIRED = ("request_id", "model", "received_at")
+COLUMNS = (*TEXTS, *INTEGERS, *DURATIONS, "received_at")
+DELIMITERS = (",", ";", "\t", "|")
+
+T = TypeVar("T")
+
+# A value of the unit times ten to this power is microseconds.
+DURATION_POWERS = {"us": 0, "ms": 3, "s": 6, "ns": -3}
+EPOCH_POWERS = {"epoch_us": 0, "epoch_ms": 3, "epoch_s": 6, "epoch_ns": -3}
+RFC3339 = "rfc3339"
+_OFFSET = re.compile(r"[+-]([01][0-9]|2[0-3]):[0-5][0-9]")
+
+
+class FileFormat(StrEnum):
+    """How a file holds its records."""
+
+    CSV = "csv"
+    JSON_LINES = "jsonl"
+    JSON_ARRAY = "json"
+    PARQUET = "parquet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """One way to fill a column. `name` is what the source calls it, for messages.
+
+    `unit` is a duration's, or an instant's: rfc3339 or an epoch unit. `offset` ("" if none) belongs to instants written without one.
+    """
+
+    name: str
+    value: Compiled
+    unit: str = ""
+    offset: str = ""
+    integer_from_decimal: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mapping:
+    """How one source format becomes events. `sha256` is of its content, and of what the command line added to it."""
+
+    name: str
+    description: str
+    file_format: FileFormat | None
+    delimiter: str | None
+    identify: tuple[str, ...]
+    optional: frozenset[str]
+    columns: dict[str, tuple[Source, ...]]
+    start_us: int | None  # instants of a file without any: start, and a step for each record
+    step_us: int
+    sha256: str
+
+    @property
+    def paths(self) -> tuple[tuple[str, ...], ...]:
+        """The fields that the mapping reads, in order of their names."""
+        return tuple(sorted({path for sources in self.columns.values() for source in sources for path in source.value.paths}))
+
+    def for_account(self, account: str) -> "Mapping":
+        """The mapping that fills an empty account with this one."""
+        given = tuple(self.columns.get("account", ()))
+        filled = (*given, Source(name="--account", value=constant_compiled(account)))
+        digest = hashlib.sha256(f"{self.sha256}\n{account}".encode()).hexdigest()
+        return replace(self, columns={**self.columns, "account": filled}, sha256=digest)
+
+
+class MappingRefused(LedgerError):
+    """A mapping file cannot be used; `diagnostics` says where and why."""
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        self.diagnostics = tuple(diagnostics)
+        super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics), cure="docs/operators-ingest.md shows a mapping")
+
+
+def built_in_mappings() -> dict[str, Mapping]:
+    """The mappings that ledger brings, by name."""
+    mappings = (read_mapping(path) for path in sorted(BUILT_IN.glob("*.yaml")))
+    return {mapping.name: mapping for mapping in mappings}
+
+
+def read_mapping(path: Path) -> Mapping:
+    """The mapping in the file. Raises MappingRefused with every finding, LedgerError if the file cannot be read."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        raise LedgerError(f"{path}: {error.strerror}", cure="name a mapping file that can be read") from error
+    reader = _Reader(file=str(path), findings=[])
+    if len(content) > LARGEST_BYTES:
+        reader.refuse(None, "too-large", "more than 1 MB", "a mapping file")
+        raise MappingRefused(reader.findings)
+    mapping = reader.mapping(content)
+    if mapping is None or reader.findings:
+        raise MappingRefused(reader.findings)
+    return mapping
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Walks the YAML nodes and collects what is wrong with them."""
+
+    file: str
+    findings: list[Diagnostic]
+
+    def refuse(self, node: yaml.Node | None, code: str, found: str, expected: str, cure: str = "correct the mapping") -> None:
+        line, column = (node.start_mark.line + 1, node.start_mark.column + 1) if node is not None else (0, 0)
+        self.findings.append(
+            Diagnostic(
+                severity=Severity.ERROR, code=f"mapping-{code}", file=self.file, line=line, column=column,
+                found=found, expected=expected, cure=cure,
+            )
+        )  # fmt: skip
+
+    def mapping(self, content: bytes) -> Mapping | None:
+        root = self._root(content)
+        if root is None:
+            return None
+        keys = self._keys(root, required=("schema", "name", "identify", "columns"), allowed=("description", "reader", "optional"))
+        if keys is None:
+            return None
+        if self._text(keys["schema"]) != SCHEMA:
+            self.refuse(keys["schema"], "schema", self._text(keys["schema"]) or "something else", SCHEMA)
+        file_format, delimiter = self._reader_options(keys.get("reader"))
+        columns, start_us, step_us = self._columns(keys["columns"])
+        return Mapping(
+            name=self._text(keys["name"]) or "",
+            description=(self._text(keys["description"]) or "") if "description" in keys else "",
+            file_format=file_format,
+            delimiter=delimiter,
+            identify=self._names(keys["identify"]),
+            optional=frozenset(self._names(keys["optional"]) if "optional" in keys else ()),
+            columns=columns,
+            start_us=start_us,
+            step_us=step_us,
+            sha256=hashlib.sha256(content).hexdigest(),
+        )
+
+    def _root(self, content: bytes) -> yaml.MappingNode | None:
+        try:
+            events = list(yaml.parse(content, Loader=yaml.SafeLoader))
+            aliased = [event for event in events if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None)]
+            root = None if aliased else yaml.compose(content, Loader=yaml.SafeLoader)
+        except (yaml.YAMLError, RecursionError) as error:
+            self.refuse(None, "yaml", str(error).replace("\n", " "), "one YAML document")
+            return None
+        if aliased:
+            self.refuse(None, "alias", "an anchor or an alias", "plain YAML")
+        elif not isinstance(root, yaml.MappingNode):
+            self.refuse(root, "yaml", "something else", "keys and their values")
+        else:
+            return root
+        return None
+
+    def _keys(self, node: yaml.Node, *, required: tuple[str, ...] = (), allowed: tuple[str, ...]) -> dict[str, yaml.Node] | None:
+        """The values by key, or None after a finding."""
+        before = len(self.findings)
+        if not isinstance(node, yaml.MappingNode):
+            self.refuse(node, "value", "a single value", f"the keys {', '.join(required + allowed)}")
+            return None
+        keys: dict[str, yaml.Node] = {}
+        for key_node, value in node.value:
+            key = self._text(key_node) or ""
+            if key in keys:
+                self.refuse(key_node, "duplicate-key", f"{key} twice", "each key once")
+            elif key not in required + allowed:
+                self.refuse(key_node, "unknown-key", key, f"one of {', '.join(required + allowed)}")
+            keys[key] = value
+        for key in required:
+            if key not in keys:
+                self.refuse(node, "missing-key", f"no {key}", key)
+        return keys if len(self.findings) == before else None
+
+    def _text(self, node: yaml.Node) -> str | None:
+        if isinstance(node, yaml.ScalarNode) and node.value and node.tag.startswith("tag:yaml.org,2002:"):
+            return str(node.value)
+        self.refuse(node, "value", "no text", "one text")
+        return None
+
+    def _names(self, node: yaml.Node) -> tuple[str, ...]:
+        if not isinstance(node, yaml.SequenceNode):
+            self.refuse(node, "value", "something else", "a list of names")
+            return ()
+        return tuple(self._text(item) or "" for item in node.value)
+
+    def _reader_options(self, node: yaml.Node | None) -> tuple[FileFormat | None, str | None]:
+        keys = self._keys(node, required=("format",), allowed=("delimiter",)) if node is not None else None
+        if keys is None:
+            return None, None
+        file_format = self._one_of(keys["format"], tuple(FileFormat))
+        delimiter = self._one_of(keys["delimiter"], DELIMITERS) if "delimiter" in keys else None
+        return FileFormat(file_format) if file_format else None, delimiter
+
+    def _one_of(self, node: yaml.Node, choices: Iterable[str]) -> str | None:
+        text = self._text(node)
+        if text is not None and text not in tuple(choices):
+            self.refuse(node, "value", text, f"one of {', '.join(repr(str(choice)) for choice in choices)}")
+            return None
+        return text
+
+    def _columns(self, node: yaml.Node) -> tuple[dict[str, tuple[Source, ...]], int | None, int]:
+        columns: dict[str, tuple[Source, ...]] = {}
+        start_us, step_us = None, 0
+        for name, value in (self._keys(node, required=REQUIRED, allowed=tuple(c for c in COLUMNS if c not in REQUIRED)) or {}).items():
+            if name == "received_at" and isinstance(value, yaml.MappingNode) and "start" in (key.value for key, _ in value.value):
+                start_us, step_us = self._start_and_step(value)
+                columns[name] = ()
+            elif isinstance(value, yaml.SequenceNode):
+                columns[name] = tuple(source for item in value.value if (source := self._source(name, item)))
+            else:
+                source = self._source(name, value)
+                columns[name] = (source,) if source else ()
+        return columns, start_us, step_us
+
+    def _start_and_step(self, node: yaml.Node) -> tuple[int | None, int]:
+        keys = self._keys(node, required=("start", "step"), allowed=())
+        if keys is None:
+            return None, 0
+        start = self._parsed(keys["start"], parse_instant)
+        step_us = self._parsed(keys["step"], parse_duration)
+        if start is None or step_us is None:
+            return None, 0
+        return int(start.timestamp()) * 1_000_000 + start.microsecond, step_us
+
+    def _parsed(self, node: yaml.Node, parse: Callable[[object], T]) -> T | None:
+        text = self._text(node)
+        if text is None:
+            return None
+        try:
+            return parse(text)
+        except ValueError as error:
+            self.refuse(node, "value", text, str(error))
+            return None
+
+    def _source(self, column: str, node: yaml.Node) -> Source | None:
+        units: tuple[str, ...] = ()
+        if column in DURATIONS:
+            units = tuple(DURATION_POWERS)
+        elif column == "received_at":
+            units = (RFC3339, *EPOCH_POWERS)
+        if isinstance(node, yaml.ScalarNode):
+            if units:
+                self.refuse(node, "unit", node.value, "{value: ..., unit: " + " | ".join(units) + "}", "say which unit the source has")
+                return None
+            compiled = self._compiled(node)
+            return Source(name=node.value, value=compiled) if compiled else None
+        keys = self._keys(node, allowed=("value", "constant", *(("unit",) if units else ()), *self._extras(column)))
+        if keys is None:
+            return None
+        if ("value" in keys) == ("constant" in keys):
+            self.refuse(node, "value", "both or neither of value and constant", "one of them")
+            return None
+        if units and "unit" not in keys:
+            self.refuse(node, "unit", "no unit", f"unit: {' | '.join(units)}", "say which unit the source has")
+            return None
+        value = keys.get("value", keys.get("constant"))
+        assert value is not None
+        compiled = self._compiled(value) if "value" in keys else constant_compiled(self._text(value) or "")
+        unit = self._one_of(keys["unit"], units) if "unit" in keys else ""
+        offset = self._text(keys["offset"]) if "offset" in keys else ""
+        if offset and (unit != RFC3339 or not _OFFSET.fullmatch(offset)):
+            self.refuse(keys["offset"], "offset", offset, "a fixed offset such as +08:00, for unit rfc3339")
+        cast = self._one_of(keys["cast"], ("integer_from_decimal",)) if "cast" in keys else None
+        if compiled is None or unit is None:
+            return None
+        name = value.value if isinstance(value, yaml.ScalarNode) else column
+        return Source(name=name, value=compiled, unit=unit, offset=offset or "", integer_from_decimal=cast is not None)
+
+    @staticmethod
+    def _extras(column: str) -> tuple[str, ...]:
+        if column == "received_at":
+            return ("offset",)
+        return ("cast",) if column in INTEGERS or column in DURATIONS else ()
+
+    def _compiled(self, node: yaml.Node) -> Compiled | None:
+        text = self._text(node)
+        if text is None:
+            return None
+        try:
+            return parse_expression(text)
+        except ExpressionRefused as error:
+            self.refuse(node, "expression", str(error), "fields, texts, numbers, + - * ||, comparisons, case, if, coalesce, nullif, lower, "
+                        "replace, split_part, row_number(), file_stem()")  # fmt: skip
+            return None
+
+
+def missing_fields(mapping: Mapping, present: frozenset[str]) -> tuple[str, ...]:
+    """The fields that the mapping needs and the file, whose top-level fields are `present`, does not have."""
+    return tuple(
+        field_key(path)
+        for path in mapping.paths
+        if path[0] not in present and path[0] not in mapping.optional and field_key(path) not in mapping.optional
+    )

@@ -1,0 +1,421 @@
+"""Reads a file of records: CSV, JSON Lines, a JSON array or Parquet, plain or compressed, every value as the text that stands there.
+
+Takes a file and gives `RecordFile`: which fields it has, how many records, and for any span of them a DuckDB relation with the line, the
+fields that a mapping reads, and why a line is no record (`#malformed`). Rows stay inside DuckDB. Source: specification, section 2.
+"""
+
+import csv
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+from sqlglot import exp
+
+from ledger.errors import LedgerError
+from ledger.ingest.expression import FILE_STEM_COLUMN, MACROS, RECORD_COLUMN, field_key
+from ledger.ingest.expression import Path as FieldPath
+from ledger.ingest.mapping import DELIMITERS, FileFormat, Mapping
+
+MEMORY_MB = 160
+SAMPLED_RECORDS = 10_000  # in which the fields of a JSON file are looked up
+LONGEST_QUOTED_LINES = 1_000  # lines that one quoted CSV cell may span
+LARGEST_BROKEN_ARRAY_BYTES = 64_000_000
+
+_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_LINE_DELIMITER = "\x01\x02\x03\x04"  # stands in no text, so that a line is one cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordFile:
+    """An open file. `fields` are its top-level names; `ignored` those that the mapping does not read."""
+
+    name: str
+    sha256: str
+    mapping: Mapping
+    file_format: FileFormat
+    fields: tuple[str, ...]
+    ignored: tuple[str, ...]
+    records: int
+    first_row: int  # of the table `record`: 1 behind a header
+    types: dict[str, str]  # of Parquet columns
+    connection: duckdb.DuckDBPyConnection
+
+    @property
+    def read_paths(self) -> tuple[FieldPath, ...]:
+        """The fields that the mapping reads and the file can have."""
+        return tuple(path for path in self.mapping.paths if path[0] in self.fields)
+
+    def span(self, first: int, last: int) -> exp.Select:
+        """The records `first` (from 0) up to but not including `last`: #line, #record (from 1), #malformed, #raw, #file_stem, and the
+        fields that the mapping reads, null if the file does not have them."""
+        match self.file_format:
+            case FileFormat.PARQUET:
+                return self._parquet_span(first, last)
+            case FileFormat.CSV:
+                split = exp.func("csv_cells", exp.column("text"))
+                cells = {path: exp.Bracket(this=exp.column("split"), offset=1, expressions=[exp.Literal.number(self.fields.index(path[0]) + 1)])
+                         for path in self.read_paths if len(path) == 1}  # fmt: skip
+                malformed = exp.func("csv_fault", exp.column("split"), exp.Literal.number(len(self.fields)))
+            case FileFormat.JSON_LINES | FileFormat.JSON_ARRAY:
+                paths = exp.array(*(exp.Literal.string("$" + "".join(f'."{name}"' for name in path)) for path in self.read_paths))
+                split = exp.func("json_values", exp.column("text"), paths)
+                cells = {path: exp.Bracket(this=exp.column("split"), offset=1, expressions=[exp.Literal.number(index)])
+                         for index, path in enumerate(self.read_paths, start=1)}  # fmt: skip
+                malformed = exp.func("json_fault", exp.column("split"))
+        start, end = first + self.first_row, last + self.first_row
+        rows = (
+            exp.select("rowid", "line", "text", "fault", exp.alias_(split, "split"))
+            .from_("record")
+            .where(f"rowid >= {start:d} AND rowid < {end:d}")
+        )
+        return self._columns(
+            line=exp.column("line"),
+            record=exp.Add(this=exp.column("rowid"), expression=exp.Literal.number(1 - self.first_row)),
+            malformed=exp.func("coalesce", exp.column("fault"), malformed),
+            raw=exp.column("text"),
+            cells=cells,
+        ).from_(rows.subquery("rows"))
+
+    def _parquet_span(self, first: int, last: int) -> exp.Select:
+        cells = {path: _parquet_text(path, self.types[path[0]]) for path in self.read_paths}
+        source = exp.func("read_parquet", exp.Literal.string(_source_link(self.connection)), exp.PropertyEQ(
+            this=exp.to_identifier("file_row_number"), expression=exp.true()))  # fmt: skip
+        return (
+            self._columns(
+                line=exp.Add(this=exp.column("file_row_number"), expression=exp.Literal.number(1)),
+                record=exp.Add(this=exp.column("file_row_number"), expression=exp.Literal.number(1)),
+                malformed=exp.cast(exp.null(), "TEXT"),
+                raw=exp.cast(exp.null(), "TEXT"),
+                cells=cells,
+            )
+            .from_(exp.Table(this=source))
+            .where(f"file_row_number >= {first:d} AND file_row_number < {last:d}")
+        )
+
+    def _columns(
+        self, *, line: exp.Expression, record: exp.Expression, malformed: exp.Expression, raw: exp.Expression,
+        cells: dict[FieldPath, exp.Expression],
+    ) -> exp.Select:  # fmt: skip
+        fields = [exp.alias_(cells.get(path, exp.cast(exp.null(), "TEXT")), field_key(path), quoted=True) for path in self.mapping.paths]
+        return exp.select(
+            exp.alias_(line, "#line", quoted=True),
+            exp.alias_(record, RECORD_COLUMN, quoted=True),
+            exp.alias_(malformed, "#malformed", quoted=True),
+            exp.alias_(raw, "#raw", quoted=True),
+            exp.alias_(exp.Literal.string(file_stem(self.name)), FILE_STEM_COLUMN, quoted=True),
+            *fields,
+        )
+
+
+def file_stem(name: str) -> str:
+    """The file's name without the endings of compression and format: `a.csv.gz` is a."""
+    path = Path(name)
+    return Path(path.stem).stem if path.suffix in (".gz", ".zst") else path.stem
+
+
+@contextmanager
+def open_records(path: Path, mappings: tuple[Mapping, ...], *, name: str | None = None) -> Iterator[RecordFile]:
+    """Read the file by the one of the mappings whose identifying fields it has. What it needs on disk is removed at the end.
+
+    Raises LedgerError if the file cannot be read, or no mapping (or more than one) fits.
+    """
+    with TemporaryDirectory(prefix="ledger-ingest-") as folder:
+        try:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            # A link, since DuckDB would take `*` and `[` in a name for a pattern.
+            os.symlink(path.resolve(), Path(folder, "source"))
+        except OSError as error:
+            raise LedgerError(f"{path}: {error.strerror}", cure="name a file that can be read") from error
+        connection = duckdb.connect(
+            str(Path(folder, "records.duckdb")),
+            config={
+                "memory_limit": f"{MEMORY_MB}MB",
+                "threads": min(2, os.cpu_count() or 1),
+                "temp_directory": folder,
+                "autoinstall_known_extensions": False,
+                "autoload_known_extensions": False,
+            },
+        )
+        try:
+            for macro in MACROS:
+                connection.execute(macro)
+            opened = _read(connection, path, mappings)
+            yield replace(opened, name=name or path.name, sha256=digest)
+        except duckdb.Error as error:
+            raise LedgerError(f"{path}: {str(error).splitlines()[0]}", cure="check that the file is whole") from error
+        finally:
+            connection.close()
+
+
+def _source_link(connection: duckdb.DuckDBPyConnection) -> str:
+    row = connection.execute("SELECT current_setting('temp_directory')").fetchone()
+    assert row is not None
+    return str(Path(row[0], "source"))
+
+
+def _read(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Mapping, ...]) -> RecordFile:
+    source = _source_link(connection)
+    with open(source, "rb") as file:
+        start = file.read(4)
+    compression = next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "uncompressed")
+    if start == b"PAR1":
+        return _read_parquet(connection, path, mappings, source)
+    if _is_array(connection, path, source, compression):
+        _load_array(connection, path, source, compression)
+        return _described_json(connection, path, mappings, FileFormat.JSON_ARRAY)
+    _load_lines(connection, path, source, compression)
+    first = connection.execute("SELECT text FROM record WHERE rowid = 0").fetchone()
+    if first is None or first[0] is None:
+        raise LedgerError(f"{path}: the file is empty, or its first line is not UTF-8", cure="export it as UTF-8")
+    if first[0].lstrip().startswith("{"):
+        return _described_json(connection, path, mappings, FileFormat.JSON_LINES)
+    return _described_csv(connection, path, mappings, first[0])
+
+
+def _is_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: str) -> bool:
+    """Whether the text begins with `[`."""
+    try:
+        rows = connection.execute(
+            "SELECT text FROM read_csv($1, columns = {'text': 'VARCHAR'}, header = false, auto_detect = false, delim = $2, quote = '', "
+            "escape = '', strict_mode = false, compression = $3, ignore_errors = true) WHERE trim(text) <> '' LIMIT 1",
+            [source, _LINE_DELIMITER, compression],
+        ).fetchone()
+    except duckdb.Error:  # a first line longer than a line may be, or no text at all
+        return path.name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
+    return rows is not None and rows[0].lstrip().startswith("[")
+
+
+def _load_lines(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: str) -> None:
+    """The table `record`: each line that is not blank, with its number; then the lines that are no text, with their fault."""
+    connection.execute(
+        "CREATE TABLE record AS SELECT line, CASE WHEN text[-1] = chr(13) THEN text[:-2] ELSE text END AS text, NULL::VARCHAR AS fault FROM ("
+        "SELECT row_number() OVER () AS line, text FROM read_csv($1, columns = {'text': 'VARCHAR'}, header = false, auto_detect = false, "
+        "delim = $2, quote = '', escape = '', strict_mode = false, compression = $3, store_rejects = true, rejects_limit = 0)"
+        ") WHERE NOT regexp_full_match(text, '\\s*')",
+        [source, _LINE_DELIMITER, compression],
+    )
+    rejected = connection.execute("SELECT count(*), min(line) FROM reject_errors").fetchone()
+    assert rejected is not None
+    if rejected[0] == 0:
+        return
+    if rejected[1] == 1:
+        raise LedgerError(f"{path}: the first line is not UTF-8, or longer than 2 MB", cure="export the file as UTF-8, one record a line")
+    # The good lines were counted without the rejected ones before them.
+    connection.execute(
+        "CREATE TEMP TABLE rejected AS SELECT line, row_number() OVER (ORDER BY line) AS ordinal, any_value(csv_line) AS text, "
+        "any_value(CASE error_type WHEN 'INVALID ENCODING' THEN 'the line is not UTF-8' "
+        "ELSE 'the line is longer than 2 MB or holds control characters' END) AS fault FROM reject_errors GROUP BY line"
+    )
+    connection.execute(
+        "CREATE OR REPLACE TABLE record AS SELECT line + coalesce(ordinal, 0) AS line, record.text, record.fault "
+        "FROM record ASOF LEFT JOIN (SELECT line - ordinal + 1 AS since, max(ordinal) AS ordinal FROM rejected GROUP BY since) shift "
+        "ON record.line >= shift.since ORDER BY record.line"
+    )
+    connection.execute("INSERT INTO record SELECT line, text, fault FROM rejected ORDER BY line")
+
+
+def _load_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: str) -> None:
+    """The table `record` of the objects of a JSON array, numbered from 1."""
+    statement = (
+        "CREATE OR REPLACE TABLE record AS SELECT row_number() OVER () AS line, json::VARCHAR AS text, NULL::VARCHAR AS fault "
+        "FROM read_json_objects($1, format = 'array', compression = $2)"
+    )
+    try:
+        connection.execute(statement, [source, compression])
+    except duckdb.InvalidInputException:
+        # One object that is no JSON (half a surrogate, say) must not take its neighbours with it.
+        connection.execute("CREATE OR REPLACE TABLE record (line BIGINT, text VARCHAR, fault VARCHAR)")
+        objects = list(_array_objects(path, compression))
+        connection.execute(
+            "INSERT INTO record SELECT generate_subscripts($1, 1), unnest($1), NULL",
+            [objects],
+        )
+
+
+def _array_objects(path: Path, compression: str) -> Iterator[str]:
+    """The texts of the array's objects. Raises LedgerError if it is no array."""
+    broken = LedgerError(f"{path}: not a JSON array", cure="check that the file is whole, or write JSON Lines")
+    if compression == "zstd" or path.stat().st_size > LARGEST_BROKEN_ARRAY_BYTES:
+        raise broken
+    if compression == "gzip":
+        import gzip
+
+        content = gzip.decompress(path.read_bytes())
+    else:
+        content = path.read_bytes()
+    text = content.decode("utf-8-sig", errors="replace").strip()
+    decoder, position = json.JSONDecoder(), 1
+    try:
+        while not text[position:].lstrip().startswith("]"):
+            start = position + len(text[position:]) - len(text[position:].lstrip(" \t\r\n,"))
+            _, position = decoder.raw_decode(text, start)
+            yield text[start:position]
+    except json.JSONDecodeError as error:
+        raise broken from error
+
+
+def _described_json(
+    connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Mapping, ...], file_format: FileFormat
+) -> RecordFile:
+    for macro in _JSON_MACROS:
+        connection.execute(macro)
+    rows = connection.execute(
+        "SELECT key FROM (SELECT unnest(json_keys(text)) AS key, rowid AS r FROM record "
+        "WHERE rowid < $1 AND json_valid(text) AND ltrim(text)[1] = '{') GROUP BY key ORDER BY min(r), key",
+        [SAMPLED_RECORDS],
+    ).fetchall()
+    fields = tuple(row[0] for row in rows)
+    return _opened(connection, path, _chosen(path, mappings, file_format, {None: fields}), file_format, first_row=0)
+
+
+def _described_csv(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Mapping, ...], header: str) -> RecordFile:
+    headers: dict[str | None, tuple[str, ...]] = {}
+    for delimiter in DELIMITERS:
+        headers[delimiter] = tuple(next(csv.reader([header], delimiter=delimiter)))
+    mapping, fields, chosen = _chosen(path, mappings, FileFormat.CSV, headers)
+    assert chosen is not None
+    twice = sorted({name for name in fields if fields.count(name) > 1})
+    if twice:
+        raise LedgerError(f"{path}: the header has {', '.join(twice)} twice", cure="rename or remove one of them")
+    for macro in _csv_macros(chosen):
+        connection.execute(macro)
+    _join_quoted_lines(connection, cells=len(fields))
+    return _opened(connection, path, (mapping, fields, chosen), FileFormat.CSV, first_row=1)
+
+
+def _join_quoted_lines(connection: duckdb.DuckDBPyConnection, *, cells: int) -> None:
+    """Lines of one record whose quoted cell spans them become one row, if together they make a record; else they stay apart."""
+    odd = connection.execute("SELECT count(*) FROM record WHERE (length(text) - length(replace(text, '\"', ''))) % 2 = 1").fetchone()
+    if odd is None or odd[0] == 0:
+        return
+    connection.execute(
+        """
+        CREATE OR REPLACE TABLE record AS
+        WITH quotes AS (SELECT rowid AS r, *, (length(text) - length(replace(text, '"', ''))) % 2 AS odd FROM record WHERE fault IS NULL),
+        opened AS (SELECT *, coalesce(sum(odd) OVER (ORDER BY r ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) % 2 AS inside
+            FROM quotes),
+        grouped AS (SELECT *, sum(1 - inside) OVER (ORDER BY r) AS record FROM opened),
+        sized AS (SELECT *, count(*) OVER (PARTITION BY record) AS size FROM grouped),
+        joined AS (SELECT record, string_agg(text, chr(10) ORDER BY r) AS text FROM sized WHERE size BETWEEN 2 AND $1 GROUP BY record),
+        whole AS (SELECT record, text FROM joined WHERE len(csv_cells(text)) = $2)
+        SELECT line, text, fault FROM (
+            SELECT r, line, coalesce(whole.text, sized.text) AS text, fault
+            FROM sized LEFT JOIN whole USING (record) WHERE whole.record IS NULL OR inside = 0
+            UNION ALL SELECT rowid + 1e15::BIGINT, line, text, fault FROM record WHERE fault IS NOT NULL
+        ) ORDER BY r
+        """,
+        [LONGEST_QUOTED_LINES, cells],
+    )
+
+
+def _read_parquet(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Mapping, ...], source: str) -> RecordFile:
+    columns = connection.execute("SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM read_parquet($1))", [source]).fetchall()
+    fields = tuple(name for name, _ in columns)
+    chosen = _chosen(path, mappings, FileFormat.PARQUET, {None: fields})
+    opened = _opened(connection, path, chosen, FileFormat.PARQUET, first_row=0)
+    return replace(opened, types=dict(columns))
+
+
+def _parquet_text(path: FieldPath, type_name: str) -> exp.Expression:
+    """The column's value as text: integers and decimals exact, doubles by their shortest text, instants with their offset."""
+    value: exp.Expression = exp.column(path[0], quoted=True)
+    for name in path[1:]:
+        value = exp.func("struct_extract", value, exp.Literal.string(name))
+    if type_name == "TIMESTAMP WITH TIME ZONE":
+        instant = exp.cast(exp.func("make_timestamp", exp.func("epoch_us", value)), "TEXT")
+        return exp.DPipe(this=instant, expression=exp.Literal.string("Z"), safe=True)
+    return exp.cast(value, "TEXT")
+
+
+_Chosen = tuple[Mapping, tuple[str, ...], str | None]
+
+
+def _chosen(
+    path: Path, mappings: tuple[Mapping, ...], file_format: FileFormat, fields_by_delimiter: dict[str | None, tuple[str, ...]]
+) -> _Chosen:
+    """The mapping that the fields fit, with the fields and the delimiter under which they were found."""
+    found: list[_Chosen] = [
+        (mapping, fields, delimiter)
+        for mapping in mappings
+        for delimiter, fields in fields_by_delimiter.items()
+        if mapping.file_format in (None, file_format)
+        and (delimiter is None or mapping.delimiter in (None, delimiter))
+        and set(mapping.identify) <= set(fields)
+    ]
+    if len({mapping.name for mapping, _, _ in found}) == 1:
+        mapping, fields, delimiter = found[0]
+        lacking = [
+            field_key(p) for p in mapping.paths if not {p[0], field_key(p)} & (set(fields) | mapping.optional)
+        ]
+        if lacking:
+            raise LedgerError(
+                f"{path}: the mapping {mapping.name} reads {', '.join(lacking)}, which the file does not have",
+                cure="correct the mapping, or list the field under optional",
+            )
+        return found[0]
+    if found:
+        names = ", ".join(sorted({mapping.name for mapping, _, _ in found}))
+        raise LedgerError(f"{path}: more than one format fits: {names}", cure="name one with --source")
+    fields = max(fields_by_delimiter.values(), key=len)
+    shown = ", ".join(fields[:12]) + (", ..." if len(fields) > 12 else "")
+    wanted = "; ".join(f"{mapping.name} needs {', '.join(mapping.identify)}" for mapping in mappings)
+    raise LedgerError(
+        f"{path}: a {file_format} file with the fields {shown}, which no format fits ({wanted})", cure="write a mapping and name it with --mapping"
+    )
+
+
+def _opened(
+    connection: duckdb.DuckDBPyConnection, path: Path, chosen: _Chosen, file_format: FileFormat, *, first_row: int
+) -> RecordFile:
+    mapping, fields, _ = chosen
+    if file_format is FileFormat.PARQUET:
+        counted = connection.execute("SELECT count(*) FROM read_parquet($1)", [_source_link(connection)]).fetchone()
+    else:
+        counted = connection.execute("SELECT count(*) FROM record").fetchone()
+    assert counted is not None
+    read = {p[0] for p in mapping.paths}
+    return RecordFile(
+        name=path.name,
+        sha256="",
+        mapping=mapping,
+        file_format=file_format,
+        fields=fields,
+        ignored=tuple(name for name in fields if name not in read),
+        records=counted[0] - first_row,
+        first_row=first_row,
+        types={},
+        connection=connection,
+    )
+
+
+def _csv_macros(delimiter: str) -> tuple[str, ...]:
+    """Splitting a line into cells (RFC 4180); the cells are null if a quote stands where it may not."""
+    assert delimiter in DELIMITERS
+    return (
+        f"""CREATE MACRO quoted_cells(line, found) AS CASE WHEN array_to_string(found, '') = line THEN list_transform(found,
+        lambda cell: CASE WHEN cell[2] = '"' THEN replace(cell[3:-2], '""', '"') ELSE cell[2:] END) END""",
+        f"""CREATE MACRO csv_cells(text) AS CASE WHEN contains(text, '"')
+        THEN quoted_cells('{delimiter}' || text, regexp_extract_all('{delimiter}' || text,
+            '[{delimiter}](?:"(?:[^"]|"")*"|[^"{delimiter}]*)'))
+        ELSE string_split(text, '{delimiter}') END""",
+        """CREATE MACRO csv_fault(cells, wanted) AS CASE WHEN cells IS NULL THEN 'a quote is not closed, or stands inside a cell'
+        WHEN len(cells) <> wanted THEN 'the line has ' || len(cells) || ' cells, the header has ' || wanted END""",
+    )
+
+
+_JSON_MACROS = (
+    # DuckDB writes a number of more than 15 digits anew, through a double; as a text it stays what it is. The quote that ends a key
+    # is never preceded by these characters, the quote that begins a text always is.
+    r"""CREATE MACRO exact_json(text) AS CASE WHEN regexp_matches(text, '[1-9](?:\.?[0-9]){15}')
+    THEN regexp_replace(text, '([^\\:,\[{\s]"\s*:\s*)(-?[0-9][0-9.eE+-]*)', '\1"\2"', 'g') ELSE text END""",
+    """CREATE MACRO json_values(text, paths) AS CASE WHEN ltrim(text)[1] = '{' AND json_valid(text)
+    THEN json_extract_string(exact_json(text), paths) END""",
+    "CREATE MACRO json_fault(found) AS CASE WHEN found IS NULL THEN 'the record is not a JSON object' END",
+)

@@ -1,0 +1,101 @@
+"""Which requests a cold-start exemption takes: the only rule that needs an order, ranked by itself before the sums.
+
+Source: specification, section 4, "Cold starts" and "Loads of a model are intervals too".
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from sqlglot import exp
+
+from ledger.contract.model import ColdStart
+from ledger.rating import sql
+
+OWN = "true"  # the value of `cold_start` that makes a request a cold start of its own
+
+
+def identity(loads: Sequence[tuple[str, str, str, datetime, datetime]]) -> exp.Expr:
+    """The id of the cold start that delayed an event, null for none: its own, else the first load (id, node, model, start, end) of
+    its node and model that overlaps its wait [received_at, received_at + queue_us)."""
+    own, received_at, wait_us = sql.column("cold_start"), sql.column("received_at"), sql.column("queue_us")
+    wait_end = exp.Add(this=received_at, expression=exp.Mul(this=wait_us, expression=sql.span(timedelta(microseconds=1))))
+    overlapping = [
+        (
+            sql.both(
+                exp.EQ(this=sql.column("node"), expression=sql.text(node)),
+                exp.EQ(this=sql.column("model"), expression=sql.text(model)),
+                exp.GT(this=wait_us.copy(), expression=sql.number(0)),
+                exp.LT(this=received_at.copy(), expression=sql.instant(end)),
+                exp.GT(this=wait_end.copy(), expression=sql.instant(start)),
+            ),
+            sql.text(load_id),
+        )
+        for load_id, node, model, start, end in sorted(loads, key=lambda load: (load[3], load[0]))
+        if start < end
+    ]
+    return sql.choose([(sql.is_known(own), own), *overlapping]) if overlapping else own
+
+
+def relation(position: int) -> str:
+    """The name of the relation of requests that the exemption at this position takes."""
+    return f"cold_start_{position}"
+
+
+def is_exempt(position: int) -> exp.Expr:
+    """Whether the exemption at this position takes the event."""
+    taken = exp.select(sql.column("account"), sql.column("request_id")).from_(exp.to_table(relation(position)))
+    return exp.In(this=exp.Tuple(expressions=[sql.column("account"), sql.column("request_id")]), query=taken.subquery())
+
+
+def exempt_requests(exemption: ColdStart, *, day: exp.Expr, counts: exp.Expr) -> exp.Query:
+    """(account, request_id) of the requests that the exemption takes.
+
+    `day` is the start of an event's local day, `counts` whether the event counts as a cold start at all. Requests with one id on one
+    day are one occurrence, except that `true` makes each its own. The first `limit` occurrences of a day, by earliest request, then id,
+    then account, are exempt with their requests received up to `max_duration` after the first.
+    """
+    is_own = exp.EQ(this=sql.column("cold_start_id"), expression=sql.text(OWN))
+    candidate = (
+        exp.select(
+            *(sql.column(name) for name in ("account", "request_id", "received_at")),
+            exp.alias_(day.copy(), "day", quoted=True),
+            exp.alias_(is_own, "is_own", quoted=True),
+            exp.alias_(sql.choose([(is_own, sql.column("request_id"))], sql.column("cold_start_id")), "occurrence", quoted=True),
+            exp.alias_(sql.choose([(is_own, sql.column("account"))], sql.text("")), "owner", quoted=True),
+        )
+        .from_(exp.to_table("measured"))
+        .where(sql.is_known(sql.column("cold_start_id")), counts.copy())
+    )
+    key = ("day", "is_own", "occurrence", "owner")
+    in_occurrence = exp.select(
+        exp.Star(),
+        exp.alias_(_row_number(key, ("received_at", "account", "request_id")), "place", quoted=True),
+    ).from_(candidate.subquery("candidate"))
+    first = (
+        exp.select(
+            *(sql.column(name) for name in key),
+            exp.alias_(sql.column("received_at"), "first_at", quoted=True),
+            exp.alias_(_row_number(("day",), ("received_at", "occurrence", "account", "is_own")), "rank", quoted=True),
+        )
+        .from_(in_occurrence.subquery("in_occurrence"))
+        .where(exp.EQ(this=sql.column("place"), expression=sql.number(1)))
+    )
+    last_at = exp.Add(this=sql.column("first_at", "first"), expression=sql.span(timedelta(microseconds=exemption.max_duration_us)))
+    same = [exp.EQ(this=sql.column(name, "candidate"), expression=sql.column(name, "first")) for name in key]
+    return (
+        exp.select(sql.column("account", "candidate"), sql.column("request_id", "candidate"))
+        .from_(candidate.subquery("candidate"))
+        .join(first.subquery("first"), on=sql.both(*same))
+        .where(
+            exp.LTE(this=sql.column("rank", "first"), expression=sql.number(exemption.limit)),
+            exp.LTE(this=sql.column("received_at", "candidate"), expression=last_at),
+        )
+    )
+
+
+def _row_number(partition: Sequence[str], order: Sequence[str]) -> exp.Expr:
+    return exp.Window(
+        this=exp.RowNumber(),
+        partition_by=[sql.column(name) for name in partition],
+        order=exp.Order(expressions=[exp.Ordered(this=sql.column(name), nulls_first=False) for name in order]),
+    )

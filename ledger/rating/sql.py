@@ -1,0 +1,95 @@
+"""Short names for the SQL syntax tree: every statement of the plan is built from these, never from pasted text.
+
+Source: architecture, "The one idea" (the plan names no engine, a dialect does).
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from sqlglot import exp
+
+MICROSECOND = timedelta(microseconds=1)
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    """A column, quoted so that no name is taken for a keyword."""
+    return exp.column(name, table=table, quoted=True)
+
+
+def text(value: str) -> exp.Expr:
+    """A text constant."""
+    return exp.Literal.string(value)
+
+
+def number(value: int) -> exp.Expr:
+    """A whole number constant."""
+    return exp.Literal.number(value) if value >= 0 else exp.Neg(this=exp.Literal.number(-value))
+
+
+def boolean(value: bool) -> exp.Expr:
+    """A truth value."""
+    return exp.Boolean(this=value)
+
+
+def instant(value: datetime) -> exp.Expr:
+    """An instant constant, aware."""
+    return exp.cast(text(value.isoformat()), "timestamptz")
+
+
+def span(value: timedelta) -> exp.Expr:
+    """A span of elapsed time, in whole microseconds so that no engine has to know what a day is."""
+    return exp.Interval(this=text(str(value // MICROSECOND)), unit=exp.var("MICROSECOND"))
+
+
+def null() -> exp.Expr:
+    """The unknown value."""
+    return exp.Null()
+
+
+def is_null(expression: exp.Expr) -> exp.Expr:
+    """`expression IS NULL`."""
+    return exp.Is(this=expression.copy(), expression=exp.Null())
+
+
+def is_known(expression: exp.Expr) -> exp.Expr:
+    """`expression IS NOT NULL`."""
+    return exp.Not(this=is_null(expression))
+
+
+def both(*conditions: exp.Expr) -> exp.Expr:
+    """All conditions; none is true."""
+    return exp.and_(*(c.copy() for c in conditions)) if conditions else boolean(True)
+
+
+def either(*conditions: exp.Expr) -> exp.Expr:
+    """Any of the conditions; none is false."""
+    return exp.or_(*(c.copy() for c in conditions)) if conditions else boolean(False)
+
+
+def among(expression: exp.Expr, values: Sequence[str]) -> exp.Expr:
+    """`expression IN (values)`; false for no values."""
+    return exp.In(this=expression.copy(), expressions=[text(v) for v in values]) if values else boolean(False)
+
+
+def choose(branches: Iterable[tuple[exp.Expr, exp.Expr]], otherwise: exp.Expr | None = None) -> exp.Expr:
+    """`CASE WHEN condition THEN value ... ELSE otherwise END`; just `otherwise` without branches."""
+    case = exp.Case()
+    for condition, value in branches:
+        case = case.when(condition.copy(), value.copy())
+    if not case.args.get("ifs"):
+        return (otherwise or exp.Null()).copy()
+    return case.else_(otherwise.copy()) if otherwise is not None else case
+
+
+def known_or(expression: exp.Expr, default: exp.Expr) -> exp.Expr:
+    """`COALESCE(expression, default)`."""
+    return exp.Coalesce(this=expression.copy(), expressions=[default.copy()])
+
+
+def rows(columns: Sequence[tuple[str, str]], values: Sequence[Sequence[exp.Expr]]) -> exp.Select:
+    """A constant relation of at least one row: columns as (name, type), values row by row."""
+    table = exp.Values(
+        expressions=[exp.Tuple(expressions=list(row)) for row in values],
+        alias=exp.TableAlias(this=exp.to_identifier("row", quoted=True), columns=[exp.to_identifier(n, quoted=True) for n, _ in columns]),
+    )
+    return exp.select(*(exp.alias_(exp.cast(column(name), kind), name, quoted=True) for name, kind in columns)).from_(table, copy=False)

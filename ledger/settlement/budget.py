@@ -1,0 +1,33 @@
+"""The error budget: which breaches are forgiven, and whether an alert is due.
+
+Source: specification, section 7.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import floor
+
+from ledger.settlement.period import Period
+from ledger.settlement.statement import Budget, Verdict
+from ledger.settlement.windows import JudgedWindow
+
+
+def give_verdicts(period: Period, breaches: Sequence[JudgedWindow]) -> list[Verdict]:
+    """A verdict for each breach, which come in order of end, start, scope.
+
+    A breach within the tolerance is forgiven while the allowance of its own version is not used up; one over it never uses budget.
+    """
+    verdicts: list[Verdict] = []
+    for breach in breaches:
+        allowance = period.pieces[breach.stretch].contract.error_budget.breaches
+        forgiven = not breach.is_over and verdicts.count(Verdict.FORGIVEN) < allowance
+        verdicts.append(Verdict.FORGIVEN if forgiven else Verdict.REFUNDED)
+    return verdicts
+
+
+def budget_of(period: Period, verdicts: Sequence[Verdict]) -> Budget:
+    """The state of the budget after these verdicts; allowance and alert are those of the period's last version."""
+    terms = period.last.error_budget
+    used, refunded = verdicts.count(Verdict.FORGIVEN), verdicts.count(Verdict.REFUNDED)
+    alert_from = max(1, floor(Fraction(terms.alert_at) * terms.breaches))
+    return Budget(allowed=terms.breaches, used=used, refunded=refunded, alert=used >= alert_from or refunded > 0)

@@ -1,0 +1,125 @@
+"""Usage lines: cells to charges, by band and token kind. The only place where a multiplier is put together.
+
+Source: specification, sections 4 (steps 4 and 5) and 5.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from ledger.contract.model import Contract
+from ledger.settlement.cell import Cell, Outcome
+from ledger.settlement.money import exact_product, to_minor, without_trailing_zeros
+from ledger.settlement.period import Period, Piece
+from ledger.settlement.statement import InvoiceLine, LineKind
+
+ONE = Decimal(1)
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """What priced requests have in common: an invoice line without its token kind. A credit at base rate knows no queue."""
+
+    version: int
+    model: str
+    variant: str | None = None
+    queue: str | None = None
+    forfeited: bool = False
+    band: str
+    multiplier: Decimal = ONE
+
+
+@dataclass(slots=True)
+class Tokens:
+    """Token sums by the three kinds that have a rate."""
+
+    input: int = 0  # uncached
+    cached_input: int = 0
+    output: int = 0
+
+    def add(self, cell: Cell) -> None:
+        self.input += cell.tokens_input
+        self.cached_input += cell.tokens_cached_input
+        self.output += cell.tokens_output
+
+    def by_kind(self) -> dict[str, int]:
+        return {"input": self.input, "cached_input": self.cached_input, "output": self.output}
+
+
+def is_billed(contract: Contract, cell: Cell) -> bool:
+    """Whether the requests of the cell are billed: successes, and cancelled ones if the contract bills what was produced."""
+    return cell.outcome is Outcome.SUCCESS or (cell.outcome is Outcome.CANCELLED and contract.outcomes.cancelled.bill == "produced")
+
+
+def band_and_multiplier(contract: Contract, cell: Cell) -> tuple[str, Decimal]:
+    """The band of a billed cell, and that band's own multiplier."""
+    if cell.exemption is not None:
+        exemption = contract.exemptions[cell.exemption]
+        return exemption.kind.value, exemption.multiplier
+    if cell.tier is not None:
+        tier = contract.pricing.tiers[cell.tier]
+        return tier.name, tier.multiplier
+    if cell.outcome is Outcome.CANCELLED:
+        return Outcome.CANCELLED.value, ONE
+    return "missing_latency", contract.pricing.missing_latency.multiplier
+
+
+def price_of(piece: Piece, cell: Cell) -> Price:
+    """The price of a billed cell: band, then queue unless forfeited, then the cap of a degraded variant."""
+    contract = piece.contract
+    model, variant = piece.served_names[cell.model]
+    band, multiplier = band_and_multiplier(contract, cell)
+    queue = contract.queues.by_name[cell.queue]
+    if queue.multiplier is not None and not cell.forfeited:
+        multiplier = exact_product(multiplier, queue.multiplier) if queue.combine == "multiply" else max(multiplier, queue.multiplier)
+    if variant is not None:
+        multiplier = min(multiplier, contract.models[model].degraded[variant].max_multiplier)
+    return Price(
+        version=contract.version,
+        model=model,
+        variant=variant,
+        queue=cell.queue,
+        forfeited=cell.forfeited,
+        band=band,
+        multiplier=without_trailing_zeros(multiplier),
+    )
+
+
+def usage_lines(period: Period, cells: Iterable[Cell], minor_digits: int) -> list[InvoiceLine]:
+    """The usage lines of the period, each rounded once; lines without tokens are left out."""
+    sums: defaultdict[Price, Tokens] = defaultdict(Tokens)
+    for cell in cells:
+        piece = period.pieces[cell.stretch]
+        if is_billed(piece.contract, cell):
+            sums[price_of(piece, cell)].add(cell)
+    contracts = {piece.contract.version: piece.contract for piece in period.pieces}
+    return [
+        line_at(LineKind.USAGE, price, token, quantity, contracts[price.version], minor_digits)
+        for price, tokens in sums.items()
+        for token, quantity in tokens.by_kind().items()
+        if quantity
+    ]
+
+
+def line_at(kind: LineKind, price: Price, token: str, quantity: int, contract: Contract, minor_digits: int) -> InvoiceLine:
+    """A line of `quantity` tokens at a price; credits (of positive quantities) are negative."""
+    rate: Decimal = getattr(contract.models[price.model].per_million_tokens, token)
+    exact = Fraction(quantity) * Fraction(rate) / MILLION * Fraction(price.multiplier)
+    amount_minor = to_minor(exact, minor_digits, contract.money.rounding)
+    return InvoiceLine(
+        kind=kind,
+        version=price.version,
+        model=price.model,
+        variant=price.variant,
+        queue=price.queue,
+        forfeited=price.forfeited,
+        band=price.band,
+        token=token,
+        quantity=quantity,
+        rate=rate,
+        multiplier=price.multiplier,
+        amount_minor=-amount_minor if kind is LineKind.CREDIT else amount_minor,
+    )

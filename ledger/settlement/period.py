@@ -1,0 +1,57 @@
+"""A contract's period: the month as instants, and the pieces in which one version is in force.
+
+Source: specification, sections 3 (versions in force) and 6 (windows are cut where a version gives way to another).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from ledger.contract.model import Contract
+from ledger.contract.schedule import stretches
+from ledger.settlement.calendar import Days, day_start, local_days, month_days
+
+
+@dataclass(frozen=True, kw_only=True)
+class Piece:
+    """One version over the local days of the period on which it is in force without interruption."""
+
+    contract: Contract
+    days: Days
+
+    @cached_property
+    def served_names(self) -> dict[str, tuple[str, str | None]]:
+        """Each served name with its model and, for a degraded variant, the variant."""
+        return self.contract.served_names()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """A local month of one contract, its pieces in order of time; `Cell.stretch` is an index into them."""
+
+    name: str
+    start: datetime
+    end: datetime
+    pieces: tuple[Piece, ...]
+
+    @property
+    def last(self) -> Contract:
+        """The version in force last: the one that started last, and of two that started together the higher number."""
+        return max((piece.contract for piece in self.pieces), key=lambda contract: (contract.effective.start, contract.version))
+
+
+def contract_period(versions: Sequence[Contract], name: str) -> Period | None:
+    """The period of that name (`2026-05`) for the versions of one contract; None if none of them is in force in it."""
+    timezone = versions[0].calendar.timezone
+    first_on, next_on = month_days(name)
+    by_number = {contract.version: contract for contract in versions}
+    pieces = []
+    for stretch in stretches(versions):
+        from_on = max(first_on, stretch.from_on)
+        until_on = next_on if stretch.until_on is None else min(next_on, stretch.until_on)
+        if from_on < until_on:
+            pieces.append(Piece(contract=by_number[stretch.version], days=local_days(timezone, from_on, until_on)))
+    if not pieces:
+        return None
+    return Period(name=name, start=day_start(timezone, first_on), end=day_start(timezone, next_on), pieces=tuple(pieces))

@@ -1,0 +1,188 @@
+"""The settlement of a period: cells in, statement out. The whole path of an amount can be read here, step by step.
+
+    cells -> usage lines ----------------> true-up \\
+    cells -> windows -> budget -> credits -> cap  --> totals: net, tax, total, due
+
+Source: specification, sections 4 to 9.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ledger.contract.model import Contract, ExemptionKind
+from ledger.settlement.budget import budget_of, give_verdicts
+from ledger.settlement.cell import Cell, Outcome
+from ledger.settlement.charges import band_and_multiplier, is_billed, usage_lines
+from ledger.settlement.credits import cap_line, credit_lines, true_up_line
+from ledger.settlement.money import to_minor
+from ledger.settlement.period import Period
+from ledger.settlement.statement import (
+    Breach,
+    ChangedAfterwards,
+    EventCounts,
+    InvoiceLine,
+    LineKind,
+    Statement,
+    Totals,
+    Unresolved,
+    Verdict,
+)
+from ledger.settlement.windows import JudgedWindow, Judgement
+
+_KIND_ORDER = {kind: position for position, kind in enumerate(LineKind)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unrated:
+    """Requests that must be priced or judged, but whose model or queue the contract does not know."""
+
+    what: str  # "model" or "queue"
+    name: str
+    requests: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a statement says besides what follows from cells: its state, hashes, and counts that the store keeps."""
+
+    state: str
+    contract_hashes: Mapping[int, str]
+    minor_digits: int
+    unresolved: Unresolved
+    changed_afterwards: ChangedAfterwards
+    carried_in_minor: int = 0
+    is_test: bool = False
+
+
+def find_unrated(period: Period, cells: Sequence[Cell]) -> list[Unrated]:
+    """The unknown models and queues of requests that would be billed or are in the objective; empty if all can be settled."""
+    counts: dict[tuple[str, str], int] = {}
+    for cell in cells:
+        piece = period.pieces[cell.stretch]
+        if not (is_billed(piece.contract, cell) or cell.in_objective):
+            continue
+        if cell.model not in piece.served_names:
+            counts["model", cell.model] = counts.get(("model", cell.model), 0) + cell.requests
+        if cell.queue not in piece.contract.queues.by_name:
+            counts["queue", cell.queue] = counts.get(("queue", cell.queue), 0) + cell.requests
+    return [Unrated(what=what, name=name, requests=requests) for (what, name), requests in sorted(counts.items())]
+
+
+def settle(
+    period: Period,
+    cells: Sequence[Cell],
+    judgement: Judgement,
+    percentiles_us: Mapping[JudgedWindow, int | None],
+    surroundings: Surroundings,
+) -> Statement:
+    """The statement of the period. `cells` are all of it and none unrated; `percentiles_us` has each breached window."""
+    digits, last = surroundings.minor_digits, period.last
+    usage = usage_lines(period, cells, digits)
+    charges = sum(line.amount_minor for line in usage)
+    true_up = true_up_line(last, charges, digits)
+
+    verdicts = give_verdicts(period, judgement.breaches)
+    refunded = [window for window, verdict in zip(judgement.breaches, verdicts, strict=True) if verdict is Verdict.REFUNDED]
+    credited = credit_lines(period, cells, refunded, digits)
+    cap = cap_line(last, charges, sum(line.amount_minor for line in credited), digits)
+
+    lines = [*usage, *credited, *(line for line in (true_up, cap) if line is not None)]
+    return Statement(
+        contract=last,
+        contracts={piece.contract.version: piece.contract for piece in period.pieces},
+        contract_hashes=dict(surroundings.contract_hashes),
+        period=period.name,
+        start=period.start,
+        end=period.end,
+        state=surroundings.state,
+        minor_digits=digits,
+        events=_count_events(period, cells),
+        lines=tuple(sorted(lines, key=_line_order)),
+        unresolved=surroundings.unresolved,
+        changed_afterwards=surroundings.changed_afterwards,
+        windows=judgement.counts,
+        breaches=tuple(
+            _breach(period, window, verdict, percentiles_us[window]) for window, verdict in zip(judgement.breaches, verdicts, strict=True)
+        ),
+        budget=budget_of(period, verdicts),
+        totals=_totals(last, lines, surroundings.carried_in_minor, digits),
+        is_test=surroundings.is_test,
+    )
+
+
+def _totals(last: Contract, lines: Sequence[InvoiceLine], carried_in: int, minor_digits: int) -> Totals:
+    """Specification, section 8; minimum, cap and tax are those of the period's last version."""
+
+    def sum_of(*kinds: LineKind) -> int:
+        return sum(line.amount_minor for line in lines if line.kind in kinds)
+
+    charges, true_up, adjustments = sum_of(LineKind.USAGE), sum_of(LineKind.TRUE_UP), sum_of(LineKind.ADJUSTMENT)
+    credits = sum_of(LineKind.CREDIT, LineKind.CAP)
+    net = charges + true_up + credits + adjustments
+    taxable = net if last.refund.tax == "reduces_base" else net - credits
+    rate = last.money.tax.rate if last.money.tax is not None else 0
+    tax = to_minor(Fraction(rate) * taxable / 10**minor_digits, minor_digits, last.money.rounding)
+    total = net + tax
+    return Totals(
+        charges=charges,
+        true_up=true_up,
+        credits=credits,
+        adjustments=adjustments,
+        net=net,
+        tax=tax,
+        total=total,
+        carried_in=carried_in,
+        due=max(total - carried_in, 0),
+        carried_out=max(carried_in - total, 0),
+    )
+
+
+def _breach(period: Period, window: JudgedWindow, verdict: Verdict, percentile_us: int | None) -> Breach:
+    return Breach(
+        start=window.start,
+        end=window.end,
+        scope=window.scope,
+        version=period.pieces[window.stretch].contract.version,
+        requests=window.requests,
+        late=window.late,
+        over=window.is_over,
+        percentile_us=percentile_us,
+        verdict=verdict,
+        pooled=window.pooled,
+    )
+
+
+def _count_events(period: Period, cells: Sequence[Cell]) -> EventCounts:
+    """Counts of requests; `exempt` those of any outcome, `missing_latency` those priced in that band."""
+    outcomes = {outcome.value: 0 for outcome in Outcome}
+    exempt = {kind.value: 0 for kind in ExemptionKind}
+    total = billed = in_objective = late = missing_latency = cancelled_without_usage = 0
+    for cell in cells:
+        contract = period.pieces[cell.stretch].contract
+        total += cell.requests
+        outcomes[cell.outcome.value] += cell.requests
+        in_objective += cell.requests if cell.in_objective else 0
+        late += cell.requests if cell.late else 0
+        if cell.exemption is not None:
+            exempt[contract.exemptions[cell.exemption].kind.value] += cell.requests
+        if is_billed(contract, cell):
+            billed += cell.requests
+            missing_latency += cell.requests if band_and_multiplier(contract, cell)[0] == "missing_latency" else 0
+            cancelled_without_usage += cell.requests_without_usage
+    return EventCounts(
+        total=total,
+        billed=billed,
+        in_objective=in_objective,
+        late=late,
+        missing_latency=missing_latency,
+        outcomes=outcomes,
+        exempt=exempt,
+        cancelled_without_usage=cancelled_without_usage,
+    )
+
+
+def _line_order(line: InvoiceLine) -> tuple[object, ...]:
+    """Kind in its order, then each field by code point or value, nulls first."""
+    fields = (line.version, line.model, line.variant, line.queue, line.forfeited, line.band, line.token, line.multiplier)
+    return (_KIND_ORDER[line.kind], *((field is not None, field) for field in fields))

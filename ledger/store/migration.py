@@ -1,0 +1,67 @@
+"""Brings a database to the current schema by the one linear history of `migrations/`.
+
+Takes an engine and gives the revision before and after. Source: docs/operators.md, "The database".
+"""
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy.exc import ProgrammingError
+
+from ledger.bundle import bundled_folder
+from ledger.errors import LedgerError
+from ledger.store.database import SchemaMismatch, head_revision, place, schema_revision
+
+_ADVISORY_LOCK = 0x6C6564676572  # "ledger": one upgrade at a time
+
+
+def upgrade(engine: Engine, *, is_test: bool) -> str | None:
+    """Upgrade in one transaction and give the revision found before, None for a new database, which becomes a test database on request.
+
+    Two upgrades at once are harmless: the second waits and finds nothing to do. What kind of database it is never changes afterwards.
+    """
+    try:
+        with engine.begin() as connection:
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+            before = schema_revision(connection)
+            if before is None:
+                _refuse_foreign_tables(connection)
+            elif before > head_revision():
+                raise SchemaMismatch(place(engine.url), found=before)
+            elif is_test and not connection.scalar(text("SELECT is_test FROM ledger")):
+                raise LedgerError(
+                    f"the database {place(engine.url)} is not a test database, and never becomes one",
+                    cure="create an empty database for tests and run: ledger --database URL database upgrade --test",
+                )
+            migrate(connection, "head")
+            if before is None:
+                connection.execute(text("INSERT INTO ledger (is_test) VALUES (:is_test)"), {"is_test": is_test})
+            return before
+    except ProgrammingError as error:
+        if getattr(error.orig, "sqlstate", None) != "42501":  # insufficient privilege
+            raise
+        raise LedgerError(
+            f"the role may not make tables in the database {place(engine.url)}: {error.orig}",
+            cure="ask its owner for: GRANT CREATE ON DATABASE and GRANT CREATE ON SCHEMA public",
+            exit_code=4,
+        ) from error
+
+
+def migrate(connection: Connection, revision: str) -> None:
+    """Go to a revision, forwards or (`base` or an earlier one) backwards, within the connection's transaction."""
+    config = Config()
+    config.set_main_option("script_location", str(bundled_folder("migrations")).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    if revision == "base":
+        command.downgrade(config, revision)
+    else:
+        command.upgrade(config, revision)
+
+
+def _refuse_foreign_tables(connection: Connection) -> None:
+    tables = sorted(inspect(connection).get_table_names())
+    if tables:
+        raise LedgerError(
+            f"the database holds tables that are not ledger's: {', '.join(tables[:5])}",
+            cure="give ledger a database of its own: CREATE DATABASE ledger",
+        )

@@ -1,0 +1,111 @@
+"""Looks after the database: upgrade it, say where and how it is, stop the embedded server.
+
+Takes the URL of a database, or None for the embedded one. Source: specification, section 9; docs/operators.md, "The database".
+"""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import URL, text
+
+from ledger.errors import LedgerError
+from ledger.store.database import connect, head_revision, place, schema_revision
+from ledger.store.embedded import DatabaseUnavailable, find_binary, find_server, home_folder, stop_server
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseStatus:
+    """What `ledger database status` shows. `schema` is None without tables; `events` an estimate of their number."""
+
+    place: str
+    embedded_in: Path | None
+    postgresql: str
+    schema: str | None
+    schema_wanted: str
+    is_test: bool
+    size_bytes: int
+    events: int
+
+
+def upgrade_database(url: str | None, *, is_test: bool) -> tuple[str | None, str]:
+    """Bring the schema up to date; gives the revision before (None: there were no tables) and after. Errors: ledger.store.migration."""
+    from ledger.store.migration import upgrade
+
+    engine = connect(url)
+    try:
+        return upgrade(engine, is_test=is_test), head_revision()
+    finally:
+        engine.dispose()
+
+
+def database_url(url: str | None) -> str:
+    """The URL that psql understands, password included; the embedded server is started if needed."""
+    engine = connect(url)
+    engine.dispose()
+    return engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
+
+
+def find_psql() -> str:
+    """The psql of the installed PostgreSQL binaries, else the one on the PATH."""
+    try:
+        return str(find_binary("psql"))
+    except DatabaseUnavailable:
+        found = shutil.which("psql")
+        if found is None:
+            raise LedgerError("psql is not installed", cure="install PostgreSQL's client programs", exit_code=4) from None
+        return found
+
+
+def open_shell(url: str | None) -> None:
+    """Become psql on the database. The password goes by the environment, since other users see a command line."""
+    engine = connect(url)
+    engine.dispose()
+    psql = find_psql()
+    url_, password = engine.url, engine.url.password
+    open_url = URL.create("postgresql", url_.username, None, url_.host, url_.port, url_.database, url_.query)
+    environment = os.environ | ({"PGPASSWORD": str(password)} if password else {})
+    os.execve(psql, [psql, open_url.render_as_string()], environment)
+
+
+def stop_database(url: str | None) -> bool:
+    """Stop the embedded server; False if none was running. Raises LedgerError for a server that is not ledger's."""
+    if url is not None:
+        raise LedgerError("only the server that ledger keeps itself can be stopped", cure="leave out --database", exit_code=2)
+    return stop_server(home_folder())
+
+
+def database_status(url: str | None) -> DatabaseStatus | None:
+    """How the database is. None: the embedded server does not run; asking does not start it."""
+    if url is None and find_server(home_folder()) is None:
+        return None
+    engine = connect(url)
+    try:
+        with engine.connect() as connection:
+            schema = schema_revision(connection)
+            version, size = connection.execute(text("SELECT current_setting('server_version'), pg_database_size(current_database())")).one()
+            is_test, events = False, 0
+            if schema is not None:
+                is_test = bool(connection.scalar(text("SELECT is_test FROM ledger")))
+                events = connection.scalar(text(EVENTS_ESTIMATE)) or 0
+    finally:
+        engine.dispose()
+    return DatabaseStatus(
+        place=place(engine.url),
+        embedded_in=home_folder() if url is None else None,
+        postgresql=version,
+        schema=schema,
+        schema_wanted=head_revision(),
+        is_test=is_test,
+        size_bytes=size,
+        events=events,
+    )
+
+
+# Counting a billion rows takes minutes; the planner's own estimate, scaled to the table's present size, takes none.
+EVENTS_ESTIMATE = """
+    SELECT coalesce(sum(CASE WHEN relpages > 0 AND reltuples > 0
+        THEN reltuples / relpages * (pg_relation_size(oid) / current_setting('block_size')::integer) END), 0)::bigint
+    FROM pg_class WHERE oid IN (SELECT relid FROM pg_partition_tree('event') WHERE isleaf)
+"""

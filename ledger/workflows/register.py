@@ -1,0 +1,76 @@
+"""Puts contract files into force: files in, stored versions out, or everything that is wrong with them.
+
+Source: specification, section 3 ("Adding the same file again does nothing; a version number that is taken by other content is refused").
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.exc import IntegrityError
+
+from ledger.contract.diagnostic import Diagnostic, Severity
+from ledger.contract.versions import check_versions
+from ledger.errors import LedgerError
+from ledger.store.contracts import StoredVersion, add_versions, content_hash, lock_contracts, stored_versions
+from ledger.store.database import Database
+from ledger.workflows.contract import CheckedFile, check_contracts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Registered:
+    """What adding did; nothing was added if it failed. `together` is what is wrong beside the versions that are already stored."""
+
+    files: tuple[CheckedFile, ...]
+    together: tuple[Diagnostic, ...]
+    added: tuple[StoredVersion, ...]
+    already_there: tuple[StoredVersion, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether the files were refused."""
+        findings = [*self.together, *(diagnostic for file in self.files for diagnostic in file.diagnostics)]
+        return any(finding.severity is Severity.ERROR for finding in findings)
+
+
+def register_contracts(database: Database, paths: Sequence[Path], *, author: str) -> Registered:
+    """Adds the versions that the files hold, all or none, in order of contract and version whatever the order of the files."""
+    files = check_contracts(paths)
+    refused = Registered(files=files, together=(), added=(), already_there=())
+    if refused.failed:
+        return refused
+    offered = {content_hash(file.content): _version(database, file, author) for file in files}
+    try:
+        with database.engine.begin() as connection:
+            lock_contracts(connection)
+            stored = {version.content_sha256: version for version in stored_versions(connection)}
+            new = sorted(
+                (version for content_sha256, version in offered.items() if content_sha256 not in stored),
+                key=lambda version: (version.contract.id, version.contract.version),
+            )
+            together = check_versions([(version.file, version.contract) for version in (*stored.values(), *new)]) if new else ()
+            if any(finding.severity is Severity.ERROR for finding in together):
+                return Registered(files=files, together=together, added=(), already_there=())
+            add_versions(connection, new)
+    except IntegrityError as error:
+        # Days of contracts in different zones overlap by hours, which only instants show.
+        if "ex_account_covered_in_force" not in str(error.orig):
+            raise
+        raise LedgerError(
+            "an account would belong to two contracts for some hours, since their time zones differ",
+            cure="let the second contract begin a day later, or end the first a day earlier",
+        ) from error
+    there = tuple(version for content_sha256, version in stored.items() if content_sha256 in offered)
+    return Registered(files=files, together=together, added=tuple(new), already_there=there)
+
+
+def _version(database: Database, file: CheckedFile, author: str) -> StoredVersion:
+    assert file.contract is not None, "a file without errors has a contract"
+    return StoredVersion(
+        contract=file.contract,
+        content=file.content,
+        content_sha256=content_hash(file.content),
+        file=Path(file.file).name,
+        added_at=database.now(),
+        author=author,
+    )

@@ -1,0 +1,269 @@
+"""Settles a month: one snapshot of the database in, a statement per contract out, drafts and documents kept.
+
+Source: specification, sections 8 ("Life of a period") and 9.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cache, partial
+from hashlib import sha256
+from importlib.metadata import version as package_version
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import quote
+
+from iso4217 import Currency
+from sqlalchemy import Connection
+
+from ledger.contract.lint import lint_breaker_share
+from ledger.documents.invoice import invoice_html
+from ledger.documents.settlement_json import canonical_bytes, statement_to_json
+from ledger.errors import LedgerError
+from ledger.fault_point import fault_point
+from ledger.rating.cells import read_cells, read_percentiles
+from ledger.rating.plan import Breaker, ModelLoad, Plan
+from ledger.rating.postgres import PostgresEngine, current_events
+from ledger.settlement.cell import Cell
+from ledger.settlement.period import Period, contract_period
+from ledger.settlement.settlement import Surroundings, Unrated, find_unrated, settle
+from ledger.settlement.statement import Statement
+from ledger.settlement.windows import JudgedWindow, judge
+from ledger.store.contracts import StoredVersion, stored_versions
+from ledger.store.database import Database
+from ledger.store.settlements import (
+    Draft,
+    RecordedInterval,
+    count_changed_afterwards,
+    count_unassigned,
+    count_unresolved,
+    keep_drafts,
+    one_settlement_at_a_time,
+    recorded_intervals,
+    snapshot,
+)
+
+MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stopped:
+    """A contract that was not settled, why, and what to do about it."""
+
+    contract_id: str
+    problem: str
+    cure: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What `settle` did: a statement for each contract that could be settled, the others, warnings, and the files written."""
+
+    period: str
+    statements: tuple[Statement, ...]
+    stopped: tuple[Stopped, ...]
+    warnings: tuple[str, ...]
+    files: tuple[Path, ...]
+
+
+class NothingToSettle(LedgerError):
+    """No contract, or not the one that was asked for, is in force in the period."""
+
+
+def settle_period(
+    database: Database,
+    period: str,
+    *,
+    author: str,
+    output: Path | None,
+    contract_id: str | None = None,
+    provisional: bool = False,
+    dry_run: bool = False,
+    on_contract: Callable[[str, int, int], None] = lambda contract_id, position, count: None,
+) -> Settled:
+    """Settles the month `period` (`2026-05`) of every contract in force in it, or of one.
+
+    A dry run computes the same and keeps nothing. Contracts that cannot be settled are reported and do not hold up the others.
+    `on_contract` is told (contract id, position from 1, how many) before each.
+    """
+    now = database.now()
+    statements: list[Statement] = []
+    stopped: list[Stopped] = []
+    warnings: list[str] = []
+    drafts: list[Draft] = []
+    with one_settlement_at_a_time(database.engine), snapshot(database.engine) as connection:
+        contracts = _in_force(connection, period, contract_id)
+        unassigned = cache(partial(count_unassigned, connection))  # contracts of one zone share the month
+        intervals = recorded_intervals(connection)
+        for position, (versions, terms) in enumerate(contracts, start=1):
+            on_contract(terms.last.id, position, len(contracts))
+            too_early = None if provisional else _too_early(terms, now)
+            if too_early:
+                stopped.append(too_early)
+                continue
+            surroundings = Surroundings(
+                state="provisional" if provisional else "draft",
+                contract_hashes=_hashes(versions, terms),
+                minor_digits=Currency(terms.last.money.currency).exponent or 0,
+                unresolved=count_unresolved(connection, terms, unassigned(terms.start, terms.end)),
+                changed_afterwards=count_changed_afterwards(connection, terms),
+                is_test=database.is_test,
+            )
+            outcome = _settle_contract(connection, terms, intervals, surroundings)
+            if isinstance(outcome, Stopped):
+                stopped.append(outcome)
+                continue
+            statement, draft = outcome
+            statements.append(statement)
+            drafts.append(draft)
+            warnings += _breaker_warnings(terms, intervals)
+            fault_point("settle.after_contract")
+        if not dry_run and drafts:
+            keep_drafts(
+                connection,
+                drafts,
+                period=period,
+                contract_hashes={
+                    terms.last.id: {str(stored.contract.version): stored.content_sha256 for stored in versions}
+                    for versions, terms in contracts
+                },
+                timezone_data=package_version("tzdata"),
+                settled_at=now,
+                author=author,
+            )
+            fault_point("settle.before_commit")
+    fault_point("settle.after_commit")
+    files = [] if dry_run or output is None else _write_documents(output / period, statements)
+    return Settled(period=period, statements=tuple(statements), stopped=tuple(stopped), warnings=tuple(warnings), files=tuple(files))
+
+
+def _in_force(connection: Connection, period: str, contract_id: str | None) -> list[tuple[list[StoredVersion], Period]]:
+    """Each contract in force in the period, by id: its versions, and its period."""
+    found = []
+    for _, group in groupby(stored_versions(connection, contract_id), key=lambda stored: stored.contract.id):
+        versions = list(group)
+        terms = contract_period([stored.contract for stored in versions], period)
+        if terms is not None:
+            found.append((versions, terms))
+    if not found:
+        what = "no contract" if contract_id is None else f"no version of contract {contract_id}"
+        raise NothingToSettle(f"{what} is in force in {period}", cure="see: ledger contract list", exit_code=1)
+    return found
+
+
+def _too_early(terms: Period, now: datetime) -> Stopped | None:
+    calendar = terms.last.calendar
+    settles_at = terms.end + calendar.grace_us * MICROSECOND
+    if now >= settles_at:
+        return None
+    return Stopped(
+        contract_id=terms.last.id,
+        problem=f"{terms.name} ends in {calendar.timezone} at {_utc(terms.end)} and has its grace until {_utc(settles_at)}",
+        cure="settle again then, or now with --provisional",
+    )
+
+
+def _utc(instant: datetime) -> str:
+    return f"{instant:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _settle_contract(
+    connection: Connection, terms: Period, intervals: Sequence[RecordedInterval], surroundings: Surroundings
+) -> tuple[Statement, Draft] | Stopped:
+    engine = PostgresEngine(connection)
+    plans = contract_plans(terms, intervals)
+    cells = [cell for plan in plans for cell in read_cells(engine, plan)]
+    unrated = find_unrated(terms, cells)
+    if unrated:
+        return _stopped_by(terms, unrated)
+    judgement = judge(terms, cells)
+    percentiles_us: dict[JudgedWindow, int | None] = {}
+    for plan in plans:
+        percentiles_us |= read_percentiles(engine, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
+    statement = settle(terms, cells, judgement, percentiles_us, surroundings)
+    draft = Draft(
+        contract_id=terms.last.id,
+        state=surroundings.state,
+        digest=_digest(cells, judgement.breaches, percentiles_us),
+        day_starts=tuple(start for piece in terms.pieces for start in piece.days.starts),
+        document=canonical_bytes(statement_to_json(statement)).decode(),
+    )
+    return statement, draft
+
+
+def contract_plans(terms: Period, intervals: Sequence[RecordedInterval]) -> list[Plan]:
+    """The classification plan of each piece of the period."""
+    breakers = [Breaker(node=i.node, start=i.start, end=i.end) for i in intervals if i.kind == "circuit_breaker"]
+    loads = [
+        ModelLoad(interval_id=i.interval_id, node=i.node, model=i.model, start=i.start, end=i.end)
+        for i in intervals
+        if i.kind == "model_load" and i.node is not None and i.model is not None
+    ]
+    return [
+        Plan(
+            contract=piece.contract,
+            stretch=stretch,
+            days=piece.days,
+            breakers=[breaker for breaker in breakers if breaker.start < piece.days.end and breaker.end > piece.days.starts[0]],
+            loads=[load for load in loads if load.end > piece.days.starts[0]],
+            source=current_events(),
+        )
+        for stretch, piece in enumerate(terms.pieces)
+    ]
+
+
+def _stopped_by(terms: Period, unrated: Sequence[Unrated]) -> Stopped:
+    named = "; ".join(f"{u.what} {u.name!r} with {u.requests:,} requests" for u in unrated)
+    return Stopped(
+        contract_id=terms.last.id,
+        problem=f"the contract does not know what was used in {terms.name}: {named}",
+        cure="add it to the contract (models: served_as, or queues:) in a new version, or void the requests",
+    )
+
+
+def _breaker_warnings(terms: Period, intervals: Sequence[RecordedInterval]) -> list[str]:
+    spans = [(i.start, i.end) for i in intervals if i.kind == "circuit_breaker"]
+    return [
+        f"{terms.last.id}: {finding.code}: {finding.found}; expected {finding.expected}; {finding.cure}"
+        for finding in lint_breaker_share(terms.last, spans, terms.start, terms.end)
+    ]
+
+
+def _digest(cells: Sequence[Cell], breaches: Sequence[JudgedWindow], percentiles_us: dict[JudgedWindow, int | None]) -> str:
+    """SHA-256 of all that the money follows from. Events that differ without changing any of it give the same digest."""
+    rows = sorted(json.dumps({name: str(getattr(cell, name)) for name in Cell.__slots__}, sort_keys=True) for cell in cells)
+    ranks = [f"{window.stretch} {window.start.isoformat()} {window.scope} {percentiles_us[window]}" for window in breaches]
+    return sha256("\n".join([*rows, *ranks]).encode()).hexdigest()
+
+
+def _hashes(versions: Sequence[StoredVersion], terms: Period) -> dict[int, str]:
+    """The content hash of each version in force in the period."""
+    hashes = {stored.contract.version: stored.content_sha256 for stored in versions}
+    return {piece.contract.version: hashes[piece.contract.version] for piece in terms.pieces}
+
+
+def _write_documents(folder: Path, statements: Sequence[Statement]) -> list[Path]:
+    """Writes each statement as JSON and as an invoice; a file is whole or not there, and can be written again from the draft."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        written = []
+        for statement in statements:
+            name = quote(statement.contract.id, safe="")
+            for suffix, content in (
+                (".json", canonical_bytes(statement_to_json(statement))),
+                (".html", invoice_html(statement).encode()),
+            ):
+                path = folder / f"{name}{suffix}"
+                unfinished = path.with_name(f".{path.name}.unfinished")
+                unfinished.write_bytes(content)
+                fault_point("settle.before_file")
+                unfinished.replace(path)
+                written.append(path)
+    except OSError as error:
+        raise LedgerError(
+            f"the drafts are kept, but {error.filename or folder} could not be written: {error.strerror}",
+            cure="make room or give another folder with --output, and settle again",
+            exit_code=4,
+        ) from error
+    return written

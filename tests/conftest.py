@@ -1,0 +1,118 @@
+"""What every test may ask for: a real PostgreSQL server, a database of its own, and the `ledger` command."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from click.testing import CliRunner, Result
+
+from ledger.cli.main import cli
+from ledger.store.database import Database, connect, open_database
+from ledger.store.embedded import Server, running_server, stop_server
+from ledger.store.migration import upgrade
+
+ROOT = Path(__file__).parents[1]
+TEMPLATE = "template_ledger"
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of cases and telemetry beside the project."""
+    folder = ROOT.parent / "shared"
+    if not folder.is_dir():
+        pytest.skip(f"the folder of shared cases is missing: {folder}")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One embedded server for the whole run, however many processes test; the last one to finish stops it."""
+    apart = "PYTEST_XDIST_WORKER" in os.environ
+    # A folder that the unprivileged user of a server started by root can enter, unlike pytest's own.
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", uuid4().hex) if apart else uuid4().hex
+    home = Path(tempfile.gettempdir()) / f"ledger-tests-{run}"
+    users = home.with_suffix(".users")
+    _count_users(users, +1)
+    try:
+        found = running_server(home)
+        with psycopg.connect(found.url("postgres"), autocommit=True) as connection:
+            connection.execute("SELECT pg_advisory_lock(1)")
+            if connection.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone() is None:
+                connection.execute(f"CREATE DATABASE {TEMPLATE}_draft".encode())
+                engine = connect(found.url(f"{TEMPLATE}_draft"))
+                upgrade(engine, is_test=True)
+                engine.dispose()
+                connection.execute(f"ALTER DATABASE {TEMPLATE}_draft RENAME TO {TEMPLATE}".encode())
+        yield found
+    finally:
+        if _count_users(users, -1) == 0:
+            stop_server(home)
+            shutil.rmtree(home, ignore_errors=True)
+            users.unlink(missing_ok=True)
+
+
+def _count_users(file: Path, change: int) -> int:
+    with open(file, "a+") as counter:
+        fcntl.flock(counter, fcntl.LOCK_EX)
+        counter.seek(0)
+        users = int(counter.read() or 0) + change
+        counter.truncate(0)
+        counter.write(str(users))
+        return users
+
+
+@pytest.fixture
+def database_url(server: Server) -> Iterator[str]:
+    """A fresh test database with the current schema."""
+    name = f"test_{uuid4().hex}"
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY wal_log".encode())
+        yield server.url(name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """The fresh database, open."""
+    with open_database(database_url) as opened:
+        yield opened
+
+
+RunLedger = Callable[..., Result]
+
+
+@pytest.fixture
+def run_ledger(database_url: str) -> RunLedger:
+    """`run_ledger("settle", "2026-05", now="...")` in this process, on the fresh database; an unforeseen exception fails the test."""
+
+    def run(*arguments: str | os.PathLike[str], now: str | None = None, database: str | None = database_url) -> Result:
+        environment = {"LEDGER_DATABASE_URL": database, "LEDGER_NOW": now}
+        result = CliRunner().invoke(cli, [os.fspath(argument) for argument in arguments], env=environment, prog_name="ledger")
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result
+
+    return run
+
+
+RunLedgerProcess = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run_ledger_process(database_url: str) -> RunLedgerProcess:
+    """The same in a process of its own, as a user's shell would."""
+
+    def run(*arguments: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+        environment = os.environ | {"LEDGER_DATABASE_URL": database_url} | (env or {})
+        command = [sys.executable, "-m", "ledger", *map(os.fspath, arguments)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+    return run

@@ -1,0 +1,144 @@
+"""`ledger contract check`: what it prints and how it ends."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ledger.cli.main import cli
+
+from .golden import GOLDEN, QUIET, edited
+
+GOOD = GOLDEN / "good" / "quiet.yaml"
+
+
+def check(*arguments: str | Path) -> Result:
+    result = CliRunner().invoke(cli, ["contract", "check", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def test_a_good_contract_ends_with_0() -> None:
+    result = check(GOOD)
+    assert (result.exit_code, result.output) == (0, "1 file: no errors, no warnings\n")
+
+
+def test_an_error_is_shown_with_its_place_its_line_and_a_caret(tmp_path: Path) -> None:
+    file = tmp_path / "contract.yaml"
+    file.write_text(edited(QUIET, ["target: 300ms", "target: 300"]))
+    result = check(file)
+    assert result.exit_code == 1
+    assert result.output == (
+        f"{file}:29:11: error bad_duration: found `300`; expected a duration with its unit, such as 300ms, 8.3s, 5m, 1h or 30d; "
+        "add the unit, for example 300ms\n"
+        "      target: 300\n"
+        "              ^\n"
+        "\n"
+        "1 file: 1 error, no warnings\n"
+    )
+
+
+def test_the_caret_stands_under_wide_characters_and_in_long_lines(tmp_path: Path) -> None:
+    wide = tmp_path / "wide.yaml"
+    wide.write_text(
+        edited(QUIET, ["provider: {name: Example Inference Ltd, tax_id: 91110000TEST000001", "provider: {name: 推理服务, tax_id: ~"])
+    )
+    _, line, caret, *_ = check(wide).output.splitlines()
+    assert line.index("~") + len("推理服务") == caret.index("^")
+    long = tmp_path / "long.yaml"
+    long.write_text(edited(QUIET, ["accounts: [acme-bank]", f"accounts: [{'a' * 150}, {{}}, {'b' * 150}]"]))
+    _, line, caret, *_ = check(long).output.splitlines()
+    assert line[caret.index("^")] == "{" and len(line) <= 124
+
+
+def test_all_errors_of_all_files_are_shown_in_one_run(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
+    one.write_text(
+        edited(QUIET, ["grace: 24h", "grace: 24", '"< 100ms"', '"< 99ms"', "[standard, vip]", "[vip, night]", "rate: 6%", "rat: 6%"])
+    )
+    two.write_text("schema: ledger/contract/v1\nid: x\nid: y\n")
+    result = check(one, two, GOOD)
+    codes = ["bad_duration", "tier_gap", "undeclared_queue", "unknown_key", "missing_key", "duplicate_key"]
+    assert [code for code in codes if f"error {code}:" not in result.output] == []
+    assert result.exit_code == 1
+
+
+def test_warnings_alone_end_with_0(tmp_path: Path) -> None:
+    file = tmp_path / "contract.yaml"
+    file.write_text(edited(QUIET, ["cap: 100%", "cap: none"]))
+    result = check(file)
+    assert result.exit_code == 0
+    assert ": warning no_cap:" in result.output and "1 file: no errors, 1 warning" in result.output
+
+
+def test_versions_given_together_are_checked_together(tmp_path: Path) -> None:
+    second = tmp_path / "second.yaml"
+    second.write_text(edited(QUIET, ["version: 3", "version: 4"]))
+    result = check(GOOD, second)
+    assert result.exit_code == 1
+    assert f"{second}:9:1: error versions_overlap: found version 4 in force together with version 3" in result.output
+
+
+def test_a_correction_can_be_checked_without_the_version_that_it_replaces(tmp_path: Path) -> None:
+    file = tmp_path / "contract.yaml"
+    file.write_text(edited(QUIET, ["version: 3", "version: 3\nreplaces: 2"]))
+    assert check(file).exit_code == 0
+
+
+def test_json_has_every_field_of_a_finding(tmp_path: Path) -> None:
+    file = tmp_path / "contract.yaml"
+    file.write_text(edited(QUIET, ["target: 300ms", "target: 300"]))
+    result = check(file, "--format", "json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout) == [
+        {
+            "severity": "error",
+            "code": "bad_duration",
+            "file": str(file),
+            "line": 29,
+            "column": 11,
+            "found": "`300`",
+            "expected": "a duration with its unit, such as 300ms, 8.3s, 5m, 1h or 30d",
+            "cure": "add the unit, for example 300ms",
+        }
+    ]
+    assert json.loads(check(GOOD, "--format", "json").stdout) == []
+
+
+def test_a_missing_file_is_an_error_with_a_cure(tmp_path: Path) -> None:
+    result = check(tmp_path / "none.yaml", GOOD)
+    assert result.exit_code == 1
+    assert (
+        "none.yaml: error unreadable_file: found no such file or directory; expected a contract file that can be read; check"
+        in result.output
+    )
+
+
+def test_a_folder_is_an_error_with_a_cure(tmp_path: Path) -> None:
+    result = check(tmp_path)
+    assert result.exit_code == 1 and "error unreadable_file: found is a directory" in result.output
+
+
+def test_no_file_is_wrong_usage() -> None:
+    assert check().exit_code == 2
+
+
+def test_hostile_text_reaches_the_terminal_harmless(tmp_path: Path) -> None:
+    file = tmp_path / "contract.yaml"
+    file.write_bytes(edited(QUIET, ["title: Inference services", 'title: "\\e[31m\\uD800"\n"\\e[2J": x\nx: services']).encode())
+    output = check(file).output
+    assert "\x1b" not in output and "\ud800" not in output
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+def test_the_command_prints_in_any_locale(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "contract.yaml"
+    file.write_text(edited(QUIET, ["title: Inference services, Acme Bank", "title: 推理服务\ntilte: 推理"]), "utf-8")
+    command = [sys.executable, "-m", "ledger", "contract", "check", str(file)]
+    result = subprocess.run(command, env={**os.environ, "PYTHONIOENCODING": encoding}, capture_output=True)
+    assert result.returncode == 1, result.stderr
+    assert b"Traceback" not in result.stderr

@@ -1,0 +1,74 @@
+"""Warnings: what they say and what silences them. That each is given and withheld is proved by rules.yaml."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from ledger.contract.diagnostic import Severity
+from ledger.contract.lint import lint, lint_breaker_share
+
+from .golden import QUIET, check, edited, read
+
+MAY = datetime(2026, 4, 30, 16, tzinfo=UTC)
+JUNE = datetime(2026, 5, 31, 16, tzinfo=UTC)
+FIVE_PERCENT = (JUNE - MAY) / 20
+
+
+def test_a_warning_is_silenced_only_by_its_own_accept() -> None:
+    two = ["cap: 100%", "cap: none", "bill: produced", "bill: nothing"]
+    assert [each.code for each in lint(read(*two))] == ["no_cap", "cancelled_free"]
+    accepted = ["accept: []", "accept: [{code: no_cap, reason: agreed in the meeting}]"]
+    assert [each.code for each in lint(read(*two, *accepted))] == ["cancelled_free"]
+
+
+def test_a_warning_does_not_stop_a_contract() -> None:
+    found = check((("contract.yaml", edited(QUIET, ["cap: 100%", "cap: none"]).encode()),))
+    assert [each.severity for each in found] == [Severity.WARNING]
+
+
+@pytest.mark.parametrize(
+    ("target", "late"),
+    [
+        ("100.001ms", "99.9% of its latencies"),  # 199,999 of 200,001
+        ("299.999ms", "0.1% of its latencies"),  # the one that is exactly 300 ms
+        ("301ms", "all above the target, without end"),
+        ("50ms", "50% of its latencies"),
+    ],
+)
+def test_the_late_share_of_a_tier_is_exact(target: str, late: str) -> None:
+    found = [each.found for each in lint(read("target: 300ms", f"target: {target}")) if each.code == "target_inside_tier"]
+    assert len(found) == 1 and found[0].endswith(late), found
+
+
+def test_a_target_at_either_edge_of_a_tier_is_at_its_edge() -> None:
+    tiers = ["< 100ms", "< 100ms", "100ms .. 300ms", "100ms ..< 300ms", "> 300ms", ">= 300ms"]
+    assert lint(read(*tiers)) == ()
+
+
+def test_breaker_intervals_above_5_percent_of_the_month_are_warned_of() -> None:
+    contract = read()
+    exactly = [(MAY + timedelta(days=3), MAY + timedelta(days=3) + FIVE_PERCENT)]
+    assert lint_breaker_share(contract, exactly, MAY, JUNE) == ()
+    longer = [(MAY + timedelta(days=3), MAY + timedelta(days=3, microseconds=1) + FIVE_PERCENT)]
+    (warning,) = lint_breaker_share(contract, longer, MAY, JUNE)
+    assert warning.code == "breaker_share" and warning.path == ("exemptions", 0) and warning.severity is Severity.WARNING
+
+
+def test_breaker_intervals_that_overlap_or_leave_the_month_count_once_and_inside() -> None:
+    half = (MAY + timedelta(days=3), MAY + timedelta(days=3) + FIVE_PERCENT / 2)
+    outside = [(MAY - timedelta(days=9), MAY), (JUNE, JUNE + timedelta(days=9))]
+    before = (MAY - timedelta(days=9), MAY + FIVE_PERCENT / 2)
+    assert lint_breaker_share(read(), [half, half, *outside, before], MAY, JUNE) == ()
+    inside = (MAY + timedelta(days=3), MAY + timedelta(days=3, seconds=1))
+    assert lint_breaker_share(read(), [half, inside, *outside, before], MAY, JUNE) == ()
+    more = (MAY + timedelta(days=9), MAY + timedelta(days=9, seconds=1))
+    assert lint_breaker_share(read(), [more, half, *outside, before], MAY, JUNE) != ()
+
+
+def test_breaker_intervals_are_not_warned_of_where_they_exempt_nothing_or_are_accepted() -> None:
+    all_month = [(MAY, JUNE)]
+    exemption = '  - {kind: circuit_breaker, clause: "3.1", queues: [batch], multiplier: 1.0}\n'
+    assert lint_breaker_share(read(exemption, ""), all_month, MAY, JUNE) == ()
+    accepted = read("accept: []", "accept: [{code: breaker_share, reason: maintenance in May}]")
+    assert lint_breaker_share(accepted, all_month, MAY, JUNE) == ()
+    assert lint(accepted) == ()

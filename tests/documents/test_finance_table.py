@@ -1,0 +1,68 @@
+"""The table for finance: complete when piped, right-aligned, and with every warning."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+
+from statements import build_statement, read_case
+
+from ledger.documents.finance_table import warnings_of, write_finance_table
+from ledger.settlement.statement import ChangedAfterwards, Statement, Unresolved
+
+
+def shown(*statements: Statement) -> str:
+    stream = io.StringIO()
+    write_finance_table(statements, stream)
+    return stream.getvalue()
+
+
+def test_a_piped_table_has_no_frames_no_colours_no_trailing_blanks_and_nothing_is_cut(cases: Path) -> None:
+    text = shown(build_statement(*read_case(cases / "variants-and-queues")))
+    assert not set("│┃─━┏┓\x1b…") & set(text)
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_every_line_is_there_with_its_amount_in_one_right_aligned_column(cases: Path) -> None:
+    expected, contracts = read_case(cases / "edges")
+    lines = shown(build_statement(expected, contracts)).splitlines()
+    table = lines[lines.index(next(line for line in lines if "Per million" in line)) + 1 :]
+    rows = [line for line in table[: table.index("")] if line.startswith("    ")]
+    assert [row.split()[-1] for row in rows] == [line["amount"] for line in expected["lines"]]
+    assert len({len(row) for row in rows}) == 1
+
+
+def test_a_month_without_requests_says_so(cases: Path) -> None:
+    text = shown(build_statement(*read_case(cases / "no-traffic")))
+    assert "No billable requests." in text
+    assert "no data, nothing was judged" in text
+    assert "nan" not in text.lower()
+
+
+def test_several_contracts_end_with_a_summary(cases: Path) -> None:
+    yen, dinar = (build_statement(*read_case(cases / case)) for case in ("money-jpy", "money-kwd"))
+    summary = shown(yen, dinar).split("All contracts\n")[1]
+    assert "JPY" in summary and "KWD" in summary
+    assert "All contracts" not in shown(yen)
+
+
+def test_nobody_in_force_is_said(cases: Path) -> None:
+    assert shown() == "No contract is in force in this period.\n"
+
+
+def test_what_waits_for_somebody_and_what_changed_afterwards_is_a_warning(cases: Path) -> None:
+    statement = replace(
+        build_statement(*read_case(cases / "no-traffic")),
+        unresolved=Unresolved(conflicts=1, quarantined=2, unassigned=3, unjoined=4),
+        changed_afterwards=ChangedAfterwards(voids=1, corrections=1, intervals=3),
+    )
+    counts = [warning.rsplit(": ", 1)[1] for warning in warnings_of(statement)]
+    assert counts == ["1", "2", "3", "4", "5"]
+    assert all(f"! {warning}" in shown(statement) for warning in warnings_of(statement))
+
+
+def test_markup_and_control_characters_in_a_name_are_shown_and_do_nothing(cases: Path) -> None:
+    statement = build_statement(*read_case(cases / "edges"))
+    parties = statement.contract.parties
+    customer = parties.customer.model_copy(update={"name": "[red]Acme[/red] \x9b31m\u202eknaB"})
+    contract = statement.contract.model_copy(update={"parties": parties.model_copy(update={"customer": customer})})
+    assert "[red]Acme[/red] \\u009b31m\\u202eknaB" in shown(replace(statement, contract=contract))

@@ -1,0 +1,264 @@
+"""A month settled through the command: what is refused, what stops one contract, and that the same data gives the same bytes."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from sqlalchemy import func, select
+
+from ledger.store.database import Database
+from ledger.store.schema import run, settlement
+
+RunLedger = Callable[..., Result]
+
+CASES = Path(__file__).parents[1] / "golden" / "cases"
+BASE = (CASES / "edges" / "contract.yaml").read_text()
+HEADER = "account,request_id,model,received_at,queue_us,inference_us,input_tokens,output_tokens,status"
+
+
+def write_contract(folder: Path, *changes: tuple[str, str], name: str = "contract.yaml") -> Path:
+    """The base contract with texts replaced; each must be there."""
+    text = BASE
+    for old, new in changes:
+        assert old in text, old
+        text = text.replace(old, new)
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def write_events(folder: Path, rows: list[str], name: str = "events.csv") -> Path:
+    path = folder / name
+    path.write_text("\n".join([HEADER, *rows]) + "\n")
+    return path
+
+
+def request(
+    number: int, at: str, *, latency_us: int = 150_000, account: str = "acme-bank", model: str = "deepseek-v4", status: int = 200
+) -> str:
+    return f"{account},r{number:06},{model},{at},0,{latency_us},1000000,500,{status}"
+
+
+def statements(result: Result) -> list[dict[str, object]]:
+    loaded: list[dict[str, object]] = json.loads(result.stdout)
+    return loaded
+
+
+@pytest.fixture
+def settle(run_ledger: RunLedger, tmp_path: Path) -> Callable[..., Result]:
+    def run_settle(period: str, *options: str, **environment: str) -> Result:
+        return run_ledger("settle", period, "--format", "json", "--output", tmp_path / "out", *options, **environment)
+
+    return run_settle
+
+
+@pytest.fixture
+def loaded(run_ledger: RunLedger, tmp_path: Path) -> None:
+    """One contract and three requests of May 2026."""
+    assert run_ledger("contract", "add", write_contract(tmp_path)).exit_code == 0
+    rows = [request(n, f"2026-05-0{n + 1}T10:00:00+08:00", latency_us=100_000 * (n + 1)) for n in range(3)]
+    assert run_ledger("ingest", write_events(tmp_path, rows)).exit_code == 0
+
+
+def count(database: Database, table: object = settlement) -> int:
+    with database.engine.connect() as connection:
+        return connection.scalar(select(func.count()).select_from(table)) or 0  # type: ignore[arg-type]
+
+
+def test_a_month_that_is_not_over_is_refused_until_its_grace_has_passed(
+    loaded: None, settle: Callable[..., Result], database: Database
+) -> None:
+    # May ends in Shanghai on 31 May at 16:00 UTC; the grace is 24 hours.
+    early = settle("2026-05", now="2026-06-01T15:59:59Z")
+    assert early.exit_code == 1
+    assert statements(early) == []
+    assert "acme-bank-llm is not settled" in early.stderr and "2026-06-01T16:00:00Z" in early.stderr and "--provisional" in early.stderr
+    assert count(database) == 0
+    assert settle("2026-05", now="2026-06-01T16:00:00Z").exit_code == 0
+
+
+def test_a_provisional_settlement_says_so(loaded: None, settle: Callable[..., Result], tmp_path: Path) -> None:
+    result = settle("2026-05", "--provisional", now="2026-05-20T00:00:00Z")
+    assert result.exit_code == 0
+    assert [statement["state"] for statement in statements(result)] == ["provisional"]
+    assert "PROVISIONAL" in (tmp_path / "out" / "2026-05" / "acme-bank-llm.html").read_text().upper()
+
+
+def test_settling_again_replaces_the_draft_by_the_same_bytes(
+    loaded: None, settle: Callable[..., Result], database: Database, tmp_path: Path
+) -> None:
+    first = settle("2026-05")
+    files = {path: path.read_bytes() for path in (tmp_path / "out" / "2026-05").iterdir()}
+    second = settle("2026-05")
+    assert first.exit_code == second.exit_code == 0
+    assert first.stdout == second.stdout
+    assert files == {path: path.read_bytes() for path in (tmp_path / "out" / "2026-05").iterdir()}
+    assert sorted(path.suffix for path in files) == [".html", ".json"]
+    assert count(database) == 1 and count(database, run) == 2
+
+
+def test_a_dry_run_keeps_nothing(loaded: None, settle: Callable[..., Result], database: Database, tmp_path: Path) -> None:
+    dry = settle("2026-05", "--dry-run")
+    assert dry.exit_code == 0 and "nothing kept" in dry.stderr
+    assert not (tmp_path / "out").exists() and count(database) == 0 and count(database, run) == 0
+    assert dry.stdout == settle("2026-05").stdout
+
+
+def test_a_model_that_no_contract_claims_stops_its_contract_and_no_other(
+    run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path
+) -> None:
+    other = write_contract(tmp_path, ("id: acme-bank-llm", "id: other"), ("    - acme-bank\n", "    - other-account\n"), name="other.yaml")
+    run_ledger("contract", "add", write_contract(tmp_path), other)
+    at = "2026-05-06T10:00:00+08:00"
+    rows = [request(1, at, model="mystery"), request(2, at, model="mystery"), request(3, at), request(4, at, account="other-account")]
+    run_ledger("ingest", write_events(tmp_path, rows))
+    result = settle("2026-05")
+    assert result.exit_code == 1
+    assert [statement["contract"] for statement in statements(result)] == ["other"]
+    assert "'mystery' with 2 requests" in result.stderr
+
+
+def test_a_model_that_does_not_exist_answered_404_is_only_counted(
+    run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path
+) -> None:
+    run_ledger("contract", "add", write_contract(tmp_path))
+    run_ledger("ingest", write_events(tmp_path, [request(1, "2026-05-06T10:00:00+08:00", model="mystery", status=404)]))
+    result = settle("2026-05")
+    assert result.exit_code == 0
+    assert statements(result)[0]["events"]["outcomes"]["client_error"] == 1  # type: ignore[index]
+
+
+def test_a_queue_that_the_contract_does_not_declare_stops_it(run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path) -> None:
+    run_ledger("contract", "add", write_contract(tmp_path))
+    path = tmp_path / "queued.csv"
+    path.write_text(f"{HEADER},queue\n{request(1, '2026-05-06T10:00:00+08:00')},express\n")
+    run_ledger("ingest", path)
+    result = settle("2026-05")
+    assert result.exit_code == 1 and "queue 'express' with 1 requests" in result.stderr
+
+
+def test_events_of_no_contract_are_counted_and_settled_once_there_is_one(
+    run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path
+) -> None:
+    run_ledger("contract", "add", write_contract(tmp_path))
+    at = "2026-05-06T10:00:00+08:00"
+    run_ledger("ingest", write_events(tmp_path, [request(1, at), request(2, at, account="newcomer")]))
+    before = statements(settle("2026-05"))
+    assert before[0]["unresolved"]["unassigned"] == 1  # type: ignore[index]
+    newcomer = write_contract(
+        tmp_path, ("id: acme-bank-llm", "id: newcomer"), ("    - acme-bank\n", "    - newcomer\n"), name="newcomer.yaml"
+    )
+    run_ledger("contract", "add", newcomer)
+    after = statements(settle("2026-05"))
+    assert [statement["events"]["total"] for statement in after] == [1, 1]  # type: ignore[index]
+    assert after[0]["unresolved"]["unassigned"] == 0  # type: ignore[index]
+    assert before[0]["lines"] == after[0]["lines"]
+
+
+def test_each_month_has_its_own_budget(run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path) -> None:
+    run_ledger("contract", "add", write_contract(tmp_path, ("breaches: 3", "breaches: 1")))
+    days = ["2026-01-30", "2026-01-31", "2026-02-01", "2026-02-02"]
+    run_ledger("ingest", write_events(tmp_path, [request(n, f"{day}T12:00:00+08:00", latency_us=310_000) for n, day in enumerate(days)]))
+    for month in ("2026-01", "2026-02"):
+        windows = statements(settle(month))[0]["windows"]
+        assert [breach["result"] for breach in windows["breaches"]] == ["forgiven", "refunded"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("rate", "requests", "tokens", "amount"),
+    [
+        ("0.15", 100, 10_000, "0.15"),  # many small requests: one rounding, not one each
+        ("0.15", 1, 3, "0.00"),  # too little for a cent is shown, not hidden
+        ("2.00", 1_000, 2_000, "4.00"),  # 1,000 requests of 0.004
+    ],
+)
+def test_a_line_is_rounded_once(
+    run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path, rate: str, requests: int, tokens: int, amount: str
+) -> None:
+    rates = next(line for line in BASE.splitlines() if line.strip().startswith("output:"))
+    run_ledger("contract", "add", write_contract(tmp_path, (rates, f"      output: {rate}")))
+    rows = [f"acme-bank,r{n:06},deepseek-v4,2026-05-06T10:00:00+08:00,0,150000,0,{tokens},200" for n in range(requests)]
+    run_ledger("ingest", write_events(tmp_path, rows))
+    (line,) = statements(settle("2026-05"))[0]["lines"]  # type: ignore[misc]
+    assert (line["quantity"], line["rate"], line["amount"]) == (requests * tokens, rate, amount)
+
+
+def test_the_percentile_is_the_nearest_rank(run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path) -> None:
+    run_ledger("contract", "add", write_contract(tmp_path, ("target: 300ms", "target: 105ms")))
+    rows = [request(n, "2026-05-06T10:00:00+08:00", latency_us=1_000_000 if n == 0 else 100_000) for n in range(100)]
+    run_ledger("ingest", write_events(tmp_path, rows))
+    windows = statements(settle("2026-05"))[0]["windows"]
+    assert (windows["judged"], windows["breached"]) == (1, 0)  # type: ignore[index]
+
+
+def test_order_split_and_repetition_of_files_change_no_byte(
+    run_ledger: RunLedger, server: object, tmp_path: Path, settle: Callable[..., Result]
+) -> None:
+    """Files with duplicates, a conflict and a void: loaded as they are, twice, shuffled, and split in ten."""
+    chance = random.Random(20260501)
+    rows = [
+        request(
+            n,
+            f"2026-05-{chance.randint(1, 28):02}T{chance.randint(0, 23):02}:00:00+08:00",
+            latency_us=chance.choice([90, 150, 310, 500]) * 1000,
+        )
+        for n in range(300)
+    ]
+    conflict = rows[7].replace(",1000000,", ",5,")
+    run_ledger("contract", "add", write_contract(tmp_path))
+
+    whole = write_events(tmp_path, [*rows, rows[3], conflict, rows[5]])
+    run_ledger("ingest", whole)
+    assert run_ledger("void", "r000011", "--account", "acme-bank", "--reason", "test call").exit_code == 0
+    expected = settle("2026-05").stdout
+    assert json.loads(expected)[0]["unresolved"]["conflicts"] == 1
+
+    run_ledger("ingest", whole)
+    assert settle("2026-05").stdout == expected
+
+    shuffled = rows[:]
+    chance.shuffle(shuffled)
+    for part in range(10):
+        run_ledger("ingest", write_events(tmp_path, [*shuffled[part::10], conflict], name=f"part-{part}.csv"))
+    assert settle("2026-05").stdout == expected
+
+
+STEPS = ["settle.after_contract", "settle.before_commit", "settle.after_commit", "settle.before_file"]
+KILLS_PER_STEP = 5
+
+
+def test_killed_at_any_step_the_same_command_ends_with_the_same_result(
+    loaded: None, database_url: str, database: Database, settle: Callable[..., Result], tmp_path: Path
+) -> None:
+    expected = settle("2026-05").stdout
+    files = {path.name: path.read_bytes() for path in (tmp_path / "out" / "2026-05").iterdir()}
+    hits = dict.fromkeys(STEPS, 0)
+    command = [sys.executable, "-m", "ledger", "settle", "2026-05", "--format", "json", "--output", str(tmp_path / "killed")]
+    for step in STEPS * KILLS_PER_STEP:
+        environment = os.environ | {"LEDGER_DATABASE_URL": database_url, "LEDGER_FAULT": step}
+        killed = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        hits[step] += 1
+    assert settle("2026-05").stdout == expected
+    rerun = subprocess.run(command, env=os.environ | {"LEDGER_DATABASE_URL": database_url}, capture_output=True, text=True, check=True)
+    assert rerun.stdout == expected
+    assert {path.name: path.read_bytes() for path in (tmp_path / "killed" / "2026-05").iterdir()} == files
+    assert count(database) == 1
+    print("kills by step:", hits)
+
+
+def test_two_settles_at_once_both_end_well(loaded: None, database_url: str, database: Database, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ledger", "settle", "2026-05", "--format", "json", "--output", str(tmp_path / "both")]
+    environment = os.environ | {"LEDGER_DATABASE_URL": database_url}
+    both = [subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    outputs = [process.communicate(timeout=60)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert outputs[0] == outputs[1] and json.loads(outputs[0])
+    assert count(database) == 1 and count(database, run) == 2
