@@ -191,7 +191,7 @@ class Ledger:
         command = [str(Path(sys.executable).with_name("ledger")), *map(str, arguments)]
         result = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=LONGEST_S)
         if result.returncode != 0:
-            words = [str(argument) for argument in arguments if "://" not in str(argument)]
+            words = [str(argument) for argument in arguments if argument != "--database" and "://" not in str(argument)]
             raise CommandFailed(f"`ledger {' '.join(words)}` exits {result.returncode}: {' / '.join(result.stderr.split(chr(10))[-6:])}")
         return result.stdout
 

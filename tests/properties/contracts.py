@@ -4,7 +4,7 @@ Small on purpose: short windows, few requests needed, tight budgets, so that a h
 """
 
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 from hypothesis import strategies as st
@@ -36,13 +36,14 @@ CURRENCIES = ("CNY", "USD", "JPY", "KWD")
 RATES = ("2.00", "0.50", "8.00", "7", "0.15", "7.333333", "1000000.000001", "0.000000000001", "0")
 MULTIPLIERS = ("1.0", "2.0", "30%", "3.0", "0.5", "12.5%", "0", "1.000000000001")
 SERVED = ("a-model", "b/model", "Z-model")
+QUEUES_JUDGED = (["standard", "vip", "Gold"], ["standard", "batch", "vip", "Gold"], ["standard"], ["batch", "vip"])
 WINDOWS = ("1h", "1d", "15m", "1m", "5m", "10m", "30m", "2h", "3h", "4h", "6h", "8h", "12h", "month")
 
 
-class TextDumper(yaml.SafeDumper):
+class TextDumper(yaml.CSafeDumper):
     """Writes every scalar as plain text, as people write contracts: no quotes where none are needed."""
 
-    yaml_implicit_resolvers: dict[str, Any] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
 
 
 def to_yaml(contract: Json) -> str:
@@ -100,7 +101,7 @@ def exemptions(draw: Draw) -> list[Json]:
         if kind == "circuit_breaker":
             rule["queues"] = draw(st.sampled_from((["batch"], ["standard", "batch"], ["vip", "Gold"])))
         elif kind == "async":
-            rule["input_tokens"] = draw(st.sampled_from(("> 16000", ">= 16000", "< 3", "<= 0")))
+            rule["input_tokens"] = draw(st.sampled_from(("> 16000", ">= 16000", "> 15999", "< 3")))
             if draw(st.booleans()):
                 rule["evidence"] = "header"
         else:
@@ -140,7 +141,7 @@ def terms(draw: Draw) -> Json:
             "target": microseconds_text(target_us),
             "window": draw(st.one_of(st.sampled_from(("1h", "15m", "1d", "month")), st.sampled_from(WINDOWS))),
             "scope": draw(st.sampled_from(("model", "contract"))),
-            "min_requests": draw(st.sampled_from(("1", "3", "5", "10"))),
+            "min_requests": draw(st.sampled_from(("3", "1", "5", "10", "15"))),
             "small_windows": draw(st.sampled_from(("pool_day", "evaluate", "skip"))),
             "max_requests": draw(st.sampled_from(("none", "none", "3", "12"))),
             "queues": draw(

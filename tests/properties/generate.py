@@ -19,8 +19,24 @@ from tests.properties.contracts import ODD_MONTHS, contracts, to_yaml
 T = TypeVar("T")
 Row = dict[str, str]
 NODES = ("", "n1", "n2")
-COLD_STARTS = ("", "", "", "", "true", "cold-1", "Cold-2", "é", "false", "TRUE")
+COLD_STARTS = ("",) * 12 + ("true", "cold-1", "Cold-2", "é", "false", "TRUE")
 STATUSES = ("", "", "", "200", "", "201", "499", "499", "500", "429", "404", "503", "299", "302", "600", "0")
+ANY = ("any",)
+COMPLETE = (
+    ("queue_us", "prefill_us", "decode_us"),
+    ("queue_us", "prefill_us", "decode_us", "inference_us", "ttft_us", "e2e_us"),
+    ("queue_us", "prefill_us", "decode_us", "inference_us"),
+)
+PARTIAL = (
+    ("queue_us", "inference_us"),
+    ("e2e_us",),
+    ("queue_us", "inference_us", "e2e_us"),
+    ("inference_us", "ttft_us"),
+    ("prefill_us", "decode_us", "e2e_us"),
+    ("queue_us",),
+    (),
+    ANY,
+)
 UNIT_US = {"ms": 1_000, "us": 1, "1m": 60_000_000}
 
 
@@ -60,6 +76,8 @@ class Scene:
     starts: list[datetime]  # of busy windows
     edges: list[datetime]  # instants at which something changes
     step_us: int  # the length of a busy window
+    statuses: Sequence[str]
+    shapes: Sequence[tuple[str, ...]]
     latencies_us: list[int]
     waits_us: list[int]
     inputs: list[int]
@@ -79,7 +97,7 @@ def months(draw: st.DrawFn) -> Month:
     for number, row in enumerate(intervals):
         row["id"] = f"load-{number}" if row["kind"] == "model_load" else ""
     # The size is drawn first: lists of random length would be short most of the time.
-    size = draw(st.sampled_from((5, 20, 40, 80, 120)))
+    size = draw(st.sampled_from((5, 20, 40, 60, 80, 120)))
     chunks = draw(st.lists(st.binary(min_size=24, max_size=24), min_size=size, max_size=size))
     events = [request(number, Choices(chunk), scene) for number, chunk in enumerate(chunks)]
     return Month(versions, events, intervals, period)
@@ -98,16 +116,23 @@ def scenes(draw: st.DrawFn, versions: list[dict[str, Any]], timezone: str, perio
         edges += [start, end]
         for hour in draw(st.sampled_from(((0, 10), (1, 23), (10, 11), (22, 24)))):
             starts.append(start + timedelta(hours=hour))
-    latencies: set[int] = set()
+    calm_us, late_us, over_us = {0, 1, 49_999, 50_000}, set(), {400_000, 400_001, 5_000_000}
     waits = {0, 7_000}
     inputs = {0, 3, 1_000, 15_999, 16_000, 16_001, 1_000_000}
     for version in versions:
         target = microseconds(version["objective"]["target"])
         limit = int(target * Fraction(version["error_budget"]["up_to"].rstrip("%")) / 100)
-        latencies |= {0, 1, 49_999, 50_000, target - 1, target, target + 1, limit, limit + 1, 400_000, 400_001, 5_000_000}
+        calm_us |= {target - 1, target}
+        late_us |= {target + 1, limit}
+        over_us |= {limit + 1}
         for queue in version["queues"].values():
             wait = microseconds(queue.get("max_queue", "20ms"))
             waits |= {wait, wait + 1}
+    # In a rough month nearly every window fails outright; in a mild one it is late by a little, so that a budget can forgive it.
+    rough = draw(st.integers(0, 2)) == 0
+    latencies = sorted(calm_us) * draw(st.sampled_from((1, 2, 4))) + sorted(late_us) * 2
+    if rough or draw(st.booleans()):
+        latencies += sorted(over_us)
     claimed = [
         sorted({name for key, model in version["models"].items() for name in [*model.get("served_as", [key]), *model.get("degraded", {})]})
         for version in versions
@@ -115,18 +140,18 @@ def scenes(draw: st.DrawFn, versions: list[dict[str, Any]], timezone: str, perio
     models = [name for name in claimed[0] if all(name in names for names in claimed)]
     # An unclaimed name is only counted where a client's error can neither be billed nor judged.
     unknown_models_pass = all(version["outcomes"]["client_error"]["objective"] == "exclude" for version in versions)
-    good = min(microseconds(version["objective"]["target"]) for version in versions)
-    calm = [latency for latency in sorted(latencies) if latency <= good]
     return Scene(
         starts=starts,
         edges=edges,
         step_us=draw(st.sampled_from((3_600_000_000, 900_000_000, 60_000_000))),
-        latencies_us=calm * draw(st.sampled_from((1, 3, 6))) + [latency for latency in sorted(latencies) if latency > good],
-        waits_us=sorted(waits),
+        statuses=STATUSES if rough else ("",) * 15 * len(STATUSES) + STATUSES,
+        shapes=COMPLETE + PARTIAL if rough else COMPLETE * 60 + PARTIAL,
+        latencies_us=latencies,
+        waits_us=sorted(waits) if rough else [0] * 2 * len(waits) + sorted(waits),
         inputs=sorted(inputs),
         models=models,
-        queues=["", "standard", "vip", "batch", "Gold", "vip"],
-        accounts=["acct-a", "acct-a", "acct-a", "acct-b", "nobody"],
+        queues=["", "standard", "vip", "batch", "Gold", "standard"],
+        accounts=["acct-a"] * 8 + ["acct-b"] * 3 + ["nobody"],
         unknown_models_pass=unknown_models_pass,
     )
 
@@ -138,7 +163,7 @@ def request(number: int, choices: Choices, scene: Scene) -> Row:
     else:
         offset_us = choices.of((1_000_000, 0, scene.step_us - 1, scene.step_us, 60_000_000, 60_000_001, 1_000_001, scene.step_us // 2))
         received_at = choices.of(scene.starts) + timedelta(microseconds=offset_us)
-    status = choices.of(STATUSES)
+    status = choices.of(scene.statuses)
     success = status == "" or status.startswith("2")
     row = {
         "account": choices.of(scene.accounts),
@@ -150,7 +175,7 @@ def request(number: int, choices: Choices, scene: Scene) -> Row:
         "node": choices.of(NODES),
         "cold_start": choices.of(COLD_STARTS),
         "async_header": choices.of(("", "true", "false", "True")),
-        **timing(choices, choices.of(scene.latencies_us), choices.of(scene.waits_us)),
+        **timing(choices, choices.of(scene.shapes), choices.of(scene.latencies_us), choices.of(scene.waits_us)),
     }
     inputs = choices.of(scene.inputs)
     row["input_tokens"] = str(inputs)
@@ -165,7 +190,7 @@ def request(number: int, choices: Choices, scene: Scene) -> Row:
     return row
 
 
-def timing(choices: Choices, latency_us: int, wait_us: int) -> Row:
+def timing(choices: Choices, shape: tuple[str, ...], latency_us: int, wait_us: int) -> Row:
     """Durations that agree with one another, or are missing, in every combination."""
     wait_us = min(wait_us, latency_us)
     work_us = latency_us - wait_us
@@ -178,21 +203,7 @@ def timing(choices: Choices, latency_us: int, wait_us: int) -> Row:
         "ttft_us": wait_us + prefill_us,
         "e2e_us": latency_us,
     }
-    shape = choices.of(
-        (
-            ("queue_us", "inference_us"),
-            ("queue_us", "prefill_us", "decode_us"),
-            ("queue_us", "prefill_us", "decode_us", "inference_us", "ttft_us", "e2e_us"),
-            ("e2e_us",),
-            ("queue_us", "inference_us", "e2e_us"),
-            ("inference_us", "ttft_us"),
-            ("prefill_us", "decode_us", "e2e_us"),
-            ("queue_us",),
-            (),
-            ("any",),
-        )
-    )
-    given = tuple(name for name in parts if choices.one_in(2)) if shape == ("any",) else shape
+    given = tuple(name for name in parts if choices.one_in(2)) if shape is ANY else shape
     row = {name: str(value) if name in given else "" for name, value in parts.items()}
     if "e2e_us" in given and choices.one_in(6):
         # Clocks may disagree by up to 10 ms.
