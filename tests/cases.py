@@ -183,6 +183,7 @@ class Ledger:
     """The command line of ledger on a server of its own, in a folder that is thrown away."""
 
     def __init__(self, home: str) -> None:
+        self.home = home
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("LEDGER_")}
         self.environment |= {"LEDGER_HOME": home, "LEDGER_NOW": NOW}
 
@@ -199,12 +200,12 @@ class Ledger:
 def settle_case(ledger: Ledger, url: str, case: Case) -> list[str]:
     """Settles the case in the fresh database at the URL; gives what is wrong with the result, nothing if it is right."""
     try:
-        for file in case.contract_files:
-            ledger.run("--database", url, "contract", "add", file)
+        ledger.run("--database", url, "contract", "add", *case.contract_files)
         if case.intervals:
             ledger.run("--database", url, "interval", "add", case.folder / "intervals.csv")
         ledger.run("--database", url, "ingest", case.folder / "events.csv")
-        output = ledger.run("--database", url, "settle", case.period, "--format", "json")
+        drafts = Path(ledger.home) / "settlements" / case.folder.name
+        output = ledger.run("--database", url, "settle", case.period, "--format", "json", "--output", drafts)
         settlements = json.loads(output)
     except (CommandFailed, subprocess.TimeoutExpired, json.JSONDecodeError) as failure:
         return [str(failure)]

@@ -97,7 +97,7 @@ def months(draw: st.DrawFn) -> Month:
     for number, row in enumerate(intervals):
         row["id"] = f"load-{number}" if row["kind"] == "model_load" else ""
     # The size is drawn first: lists of random length would be short most of the time.
-    size = draw(st.sampled_from((5, 20, 40, 60, 80, 120)))
+    size = draw(st.sampled_from((5, 20, 40, 80, 100, 120)))
     chunks = draw(st.lists(st.binary(min_size=24, max_size=24), min_size=size, max_size=size))
     events = [request(number, Choices(chunk), scene) for number, chunk in enumerate(chunks)]
     return Month(versions, events, intervals, period)
@@ -130,7 +130,7 @@ def scenes(draw: st.DrawFn, versions: list[dict[str, Any]], timezone: str, perio
             waits |= {wait, wait + 1}
     # In a rough month nearly every window fails outright; in a mild one it is late by a little, so that a budget can forgive it.
     rough = draw(st.integers(0, 2)) == 0
-    latencies = sorted(calm_us) * draw(st.sampled_from((1, 2, 4))) + sorted(late_us) * 2
+    latencies = sorted(calm_us) * draw(st.sampled_from((1, 2, 4))) + sorted(late_us) * 4
     if rough or draw(st.booleans()):
         latencies += sorted(over_us)
     claimed = [
@@ -141,7 +141,7 @@ def scenes(draw: st.DrawFn, versions: list[dict[str, Any]], timezone: str, perio
     # An unclaimed name is only counted where a client's error can neither be billed nor judged.
     unknown_models_pass = all(version["outcomes"]["client_error"]["objective"] == "exclude" for version in versions)
     return Scene(
-        starts=starts,
+        starts=draw(st.permutations(starts))[: draw(st.integers(1, 4))],
         edges=edges,
         step_us=draw(st.sampled_from((3_600_000_000, 900_000_000, 60_000_000))),
         statuses=STATUSES if rough else ("",) * 15 * len(STATUSES) + STATUSES,
