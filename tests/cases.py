@@ -183,6 +183,7 @@ class Ledger:
     """The command line of ledger on a server of its own, in a folder that is thrown away."""
 
     def __init__(self, home: str) -> None:
+        self.home = home
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("LEDGER_")}
         self.environment |= {"LEDGER_HOME": home, "LEDGER_NOW": NOW}
 
@@ -191,7 +192,7 @@ class Ledger:
         command = [str(Path(sys.executable).with_name("ledger")), *map(str, arguments)]
         result = subprocess.run(command, env=self.environment, capture_output=True, text=True, timeout=LONGEST_S)
         if result.returncode != 0:
-            words = [str(argument) for argument in arguments if "://" not in str(argument)]
+            words = [str(argument) for argument in arguments if argument != "--database" and "://" not in str(argument)]
             raise CommandFailed(f"`ledger {' '.join(words)}` exits {result.returncode}: {' / '.join(result.stderr.split(chr(10))[-6:])}")
         return result.stdout
 
@@ -199,12 +200,12 @@ class Ledger:
 def settle_case(ledger: Ledger, url: str, case: Case) -> list[str]:
     """Settles the case in the fresh database at the URL; gives what is wrong with the result, nothing if it is right."""
     try:
-        for file in case.contract_files:
-            ledger.run("--database", url, "contract", "add", file)
+        ledger.run("--database", url, "contract", "add", *case.contract_files)
         if case.intervals:
             ledger.run("--database", url, "interval", "add", case.folder / "intervals.csv")
         ledger.run("--database", url, "ingest", case.folder / "events.csv")
-        output = ledger.run("--database", url, "settle", case.period, "--format", "json")
+        drafts = Path(ledger.home) / "settlements" / case.folder.name
+        output = ledger.run("--database", url, "settle", case.period, "--format", "json", "--output", drafts)
         settlements = json.loads(output)
     except (CommandFailed, subprocess.TimeoutExpired, json.JSONDecodeError) as failure:
         return [str(failure)]

@@ -16,6 +16,7 @@ import yaml
 from tests.oracle.days import day_start
 from tests.oracle.expression import UNIT_US
 
+LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # the same, written in C, where it is installed
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -136,7 +137,7 @@ def unless_none(text: str, read: Any) -> Any:
 
 def read_terms(text: str) -> Terms:
     """The terms of one version; every scalar is the text that stands in the file (BaseLoader)."""
-    file: dict[str, Any] = yaml.load(text, Loader=yaml.BaseLoader)
+    file: dict[str, Any] = yaml.load(text, Loader=LOADER)
     served: dict[str, tuple[str, str | None]] = {}
     rates, max_multiplier = {}, {}
     for model, sold in file["models"].items():
@@ -249,7 +250,7 @@ def stretches_in_force(versions: list[Terms]) -> list[Stretch]:
         for other in versions:
             if other.replaces == terms.version:
                 pieces = [piece for whole in pieces for piece in without(whole, spans[other.version])]
-        stretches += [Stretch(start, end, terms) for start, end in pieces]
+        stretches += [Stretch(start, end, terms) for start, end in pieces if start < end]  # a skipped day alone is no time at all
     stretches.sort(key=lambda stretch: stretch.start)
     for before, after in pairwise(stretches):
         assert before.end <= after.start, f"versions {before.terms.version} and {after.terms.version} overlap"

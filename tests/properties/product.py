@@ -1,100 +1,71 @@
-"""The product as one function of files, without a server: the same event rules, plan and settlement that settle a real month."""
+"""How ledger itself settles a random month: through its commands, in this process, each month in a fresh database."""
 
 import csv
+import json
 import tempfile
-from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
-import duckdb
-from iso4217 import Currency
+import psycopg
+from click.testing import CliRunner
 
-from ledger.contract.reader import read_contract
-from ledger.documents.settlement_json import statement_to_json
-from ledger.ingest.chunk import judge_chunk
-from ledger.ingest.mapping import built_in_mappings
-from ledger.ingest.record_file import open_records
-from ledger.rating.cells import Engine, read_cells, read_percentiles
-from ledger.rating.duckdb import DuckDbEngine, all_of
-from ledger.rating.plan import Plan
-from ledger.settlement.cell import Cell
-from ledger.settlement.period import Period, contract_period
-from ledger.settlement.settlement import Surroundings, settle
-from ledger.settlement.statement import ChangedAfterwards, Unresolved
-from ledger.settlement.windows import JudgedWindow, judge
-from ledger.store.settlements import RecordedInterval
-from ledger.workflows.settle import contract_plans
+from ledger.cli.main import cli
+from ledger.store.embedded import Server
 
-Row = dict[str, str]
-NOW_US = (datetime(2040, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-# The columns that the event rules give under other names or in another type than the plan reads.
-EVENTS = """CREATE TABLE event AS SELECT event_received_at::TIMESTAMPTZ AS received_at, 1 AS revision,
-    event_account AS account, event_request_id AS request_id, event_model AS model, event_queue AS queue, event_status AS status,
-    event_cold_start AS cold_start, event_async_header AS async_header, event_node AS node, event_queue_us AS queue_us,
-    event_prefill_us AS prefill_us, event_decode_us AS decode_us, event_inference_us AS inference_us, event_ttft_us AS ttft_us,
-    event_e2e_us AS e2e_us, event_input_tokens AS input_tokens, event_cached_input_tokens AS cached_input_tokens,
-    event_output_tokens AS output_tokens FROM judged WHERE reason IS NULL"""
+NOW = "2026-12-01T00:00:00Z"  # after the grace of every month
+TEMPLATE = "template_ledger"  # made by the fixture `server`
 
 
-def settle_product(contract_texts: Sequence[str], events: Sequence[Row], intervals: Sequence[Row], period: str) -> dict[str, Any]:
-    """The settlement of one contract's month as the JSON of the settle command. Every event must be a good one."""
-    contracts = []
-    for text in contract_texts:
-        result = read_contract(text.encode(), "contract.yaml")
-        assert result.contract is not None, [str(diagnostic) for diagnostic in result.diagnostics]
-        contracts.append(result.contract)
-    terms = contract_period(contracts, period)
-    assert terms is not None
-    with tempfile.TemporaryDirectory() as folder:
-        connection = load(events, Path(folder))
-        plans = contract_plans(terms, [recorded(number, row) for number, row in enumerate(intervals)], all_of("event"))
-        return settle_plans(terms, plans, DuckDbEngine(connection))
+class Refused(Exception):
+    """A command of ledger did not do what it was asked."""
 
 
-def settle_plans(terms: Period, plans: Sequence[Plan], engine: Engine) -> dict[str, Any]:
-    """What an engine makes of the plans."""
-    cells: list[Cell] = [cell for plan in plans for cell in read_cells(engine, plan)]
-    judgement = judge(terms, cells)
-    percentiles_us: dict[JudgedWindow, int | None] = {}
-    for plan in plans:
-        percentiles_us |= read_percentiles(engine, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
-    surroundings = Surroundings(
-        state="draft",
-        contract_hashes={},
-        minor_digits=Currency(terms.last.money.currency).exponent or 0,
-        unresolved=Unresolved(),
-        changed_afterwards=ChangedAfterwards(),
-    )
-    return statement_to_json(settle(terms, cells, judgement, percentiles_us, surroundings))
+def settle_product(
+    server: Server, contract_texts: list[str], events: list[dict[str, str]], intervals: list[dict[str, str]], period: str
+) -> dict[str, Any]:
+    """The settlement as `ledger settle --format json` gives it, of a database that holds these contracts, events and intervals alone.
+
+    Raises Refused, with what the command says, when one of them does not end well.
+    """
+    with fresh_database(server) as url, tempfile.TemporaryDirectory() as folder:
+        files = []
+        for number, text in enumerate(contract_texts, start=1):
+            files.append(Path(folder) / f"contract-v{number}.yaml")
+            files[-1].write_text(text, encoding="utf-8")
+        run(url, "contract", "add", *map(str, files))
+        if intervals:
+            run(url, "interval", "add", write_csv(Path(folder) / "intervals.csv", intervals))
+        run(url, "ingest", write_csv(Path(folder) / "events.csv", events))
+        [settlement] = json.loads(run(url, "settle", period, "--format", "json", "--dry-run"))
+        assert isinstance(settlement, dict)
+        return settlement
 
 
-def load(events: Sequence[Row], folder: Path) -> duckdb.DuckDBPyConnection:
-    """The events in memory, through the rules that judge every row of a file."""
-    connection = duckdb.connect()
-    connection.execute("SET timezone = 'UTC'")
-    path = folder / "events.csv"
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(events[0]))
+@contextmanager
+def fresh_database(server: Server) -> Iterator[str]:
+    name = f"month_{uuid4().hex}"
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY wal_log".encode())
+        yield server.url(name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+def run(url: str, *arguments: str) -> str:
+    environment = {"LEDGER_DATABASE_URL": url, "LEDGER_NOW": NOW}
+    result = CliRunner().invoke(cli, arguments, env=environment, prog_name="ledger")
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    if result.exit_code != 0:
+        raise Refused(f"ledger {' '.join(arguments[:2])}: {result.stderr}")
+    return result.stdout
+
+
+def write_csv(file: Path, rows: list[dict[str, str]]) -> str:
+    with file.open("w", encoding="utf-8", newline="") as lines:
+        writer = csv.DictWriter(lines, list(rows[0]))
         writer.writeheader()
-        writer.writerows(events)
-    with open_records(path, (built_in_mappings()["canonical"],)) as records:
-        chunk = judge_chunk(records, number=0, first=0, last=records.records, now_us=NOW_US)
-        assert chunk.events == len(events), chunk.refused
-        chunk.connection.execute(EVENTS.replace("TABLE event", "TEMP TABLE event"))
-        chunk.connection.execute(f"COPY event TO '{folder / 'events.parquet'}' (FORMAT parquet)")
-        chunk.close()
-    connection.execute(f"CREATE TABLE event AS FROM read_parquet('{folder / 'events.parquet'}')")
-    return connection
-
-
-def recorded(number: int, row: Row) -> RecordedInterval:
-    """A row of intervals.csv as the store keeps it."""
-    return RecordedInterval(
-        interval_id=row.get("id") or f"interval-{number}",
-        kind=row["kind"],
-        node=row["node"] or None,
-        model=row.get("model") or None,
-        start=datetime.fromisoformat(row["start"]),
-        end=datetime.fromisoformat(row["end"]),
-    )
+        writer.writerows(rows)
+    return str(file)
