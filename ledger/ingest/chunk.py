@@ -104,9 +104,10 @@ class Chunk:
 def judge_chunk(records: RecordFile, *, number: int, first: int, last: int, now_us: int) -> Chunk:
     """Read, map and judge the records from `first` (from 0) up to but not including `last`."""
     connection = records.connection.cursor()
-    connection.sql(records.span(first, last).sql("duckdb")).create_view("chunk_record")
-    connection.sql(mapped_select(records.mapping, records.fields).sql("duckdb")).create_view("mapped")
-    connection.sql(_fields_select(records).sql("duckdb")).create_view("chunk_fields")
+    # Temporary, so that each chunk has its own: the next one is judged beside this one.
+    connection.execute("CREATE TEMP VIEW chunk_record AS " + records.span(first, last).sql("duckdb"))
+    connection.execute("CREATE TEMP VIEW mapped AS " + mapped_select(records.mapping, records.fields).sql("duckdb"))
+    connection.execute("CREATE TEMP VIEW chunk_fields AS " + _fields_select(records).sql("duckdb"))
     judge(connection, now_us=now_us)
     refused = connection.execute("SELECT reason, count(*) FROM judged WHERE reason IS NOT NULL GROUP BY reason").fetchall()
     totals = connection.execute(

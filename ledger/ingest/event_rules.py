@@ -270,8 +270,7 @@ def judge(connection: duckdb.DuckDBPyConnection, *, now_us: int) -> None:
     for macro in MACROS:
         connection.execute(macro)
     connection.execute("SET VARIABLE now_us = $1::BIGINT", [now_us])
-    relation = connection.table("mapped")
+    relation = "mapped"
     for projection in (_CLEANED, _PARSED, f"*, CASE {_VERDICT} END AS verdict", _JUDGED):
-        relation = relation.project(projection)
-    relation.create_view("judged_records")
-    connection.execute("CREATE TEMP TABLE judged AS FROM judged_records")
+        relation = f"(FROM {relation} SELECT {projection})"
+    connection.execute(f"CREATE TEMP TABLE judged AS FROM {relation}")

@@ -5,6 +5,7 @@ chunk is stored the next is judged. A rerun after a crash continues behind the c
 Source: specification, section 2; architecture, "The one idea".
 """
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +36,7 @@ from ledger.store.events import (
 )
 from ledger.store.quarantine import add_refused
 
-CHUNK_ROWS = 250_000
+CHUNK_ROWS = 100_000  # LEDGER_CHUNK_ROWS sets another number
 ATTEMPTS = 5  # of a chunk that meets other loads of the same events
 
 
@@ -70,9 +71,10 @@ class Summary:
 
 def load_file(
     database: Database, records: RecordFile, *, author: str, again: bool = False, on_progress: Callable[[int], None] | None = None,
-    chunk_rows: int = CHUNK_ROWS,
+    chunk_rows: int | None = None,
 ) -> Summary:  # fmt: skip
     """Load every record of the file. `again` allows content that was loaded under another mapping; `on_progress` hears of rows stored."""
+    chunk_rows = chunk_rows or int(os.environ.get("LEDGER_CHUNK_ROWS") or CHUNK_ROWS)
     with database.engine.connect() as connection:
         others = other_mappings(connection, content_sha256=records.sha256, mapping_sha256=records.mapping.sha256)
         committed = committed_chunks(
@@ -183,5 +185,6 @@ class _Loader:
         fault_point("ingest.after_batch")
         if chunk.refused or conflicts:
             with chunk.refused_stream(conflicts) as stream:
-                add_refused(connection, stream, batch_id)
+                kept = add_refused(connection, stream, batch_id)
+            assert kept == chunk.refused.total() + len(conflicts), (kept, chunk.refused, len(conflicts))
         return summary

@@ -35,15 +35,15 @@ class RefusedRow:
     resolution_reason: str | None
 
 
-def add_refused(connection: Connection, stream: IO[bytes], batch_id: int) -> None:
-    """Add the refused rows of the stream (CSV of STREAM_COLUMNS); those that stand there already are left alone."""
+def add_refused(connection: Connection, stream: IO[bytes], batch_id: int) -> int:
+    """Add the refused rows of the stream (CSV of STREAM_COLUMNS), except those that stand there already; gives the stream's rows."""
     connection.execute(
         text(
             "CREATE TEMPORARY TABLE IF NOT EXISTS staged_refused "
             "(line bigint, reason text, detail text, row_sha256 text, fields jsonb, account text, received_at timestamptz) ON COMMIT DROP"
         )
     )
-    copy_rows(connection, "staged_refused", STREAM_COLUMNS, stream)
+    count = copy_rows(connection, "staged_refused", STREAM_COLUMNS, stream)
     columns = sql.SQL(", ").join(map(sql.Identifier, STREAM_COLUMNS))
     with driver_cursor(connection) as cursor:
         cursor.execute(
@@ -53,6 +53,7 @@ def add_refused(connection: Connection, stream: IO[bytes], batch_id: int) -> Non
             ).format(columns=columns, batch_id=sql.Literal(batch_id))
         )
         cursor.execute("TRUNCATE staged_refused")
+    return count
 
 
 def refused_rows(

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
-from sqlalchemy import insert
 
 from ledger.bundle import bundled_folder
 from ledger.errors import LedgerError
@@ -21,8 +20,8 @@ from ledger.ingest.mapping import built_in_mappings
 from ledger.ingest.record_file import open_records
 from ledger.store.database import Database, connect, open_database
 from ledger.store.embedded import home_folder, running_server
+from ledger.store.intervals import Interval, add_interval
 from ledger.store.migration import upgrade
-from ledger.store.schema import interval
 from ledger.workflows.demo_month import PERIOD, DemoMonth, write_demo_month
 from ledger.workflows.register import register_contracts
 from ledger.workflows.settle import Settled, settle_period
@@ -95,6 +94,14 @@ def _load(database: Database, files: tuple[Path, ...]) -> Summary:
 def _record_intervals(database: Database, file: Path) -> None:
     with file.open(encoding="utf-8", newline="") as lines, database.engine.begin() as connection:
         for number, row in enumerate(csv.DictReader(lines), 1):
-            values = {"kind": row["kind"], "node": row["node"] or None, "starts_at": row["start"], "ends_at": row["end"]}
+            ends_at = datetime.fromisoformat(row["end"])
+            recorded = Interval(
+                interval_id=f"demo-{number}",
+                kind=row["kind"],
+                node=row["node"] or None,
+                model=None,
+                starts_at=datetime.fromisoformat(row["start"]),
+                ends_at=ends_at,
+            )
             # Recorded as it ended: what is added after the month would be shown as a change.
-            connection.execute(insert(interval), values | {"interval_id": f"demo-{number}", "added_at": row["end"], "author": AUTHOR})
+            add_interval(connection, recorded, author=AUTHOR, added_at=ends_at)

@@ -1,0 +1,72 @@
+"""Mappings are read strictly, and their expressions cannot do more than they should."""
+
+from pathlib import Path
+
+import pytest
+
+from ledger.ingest.expression import ExpressionRefused, parse_expression
+from ledger.ingest.mapping import MappingRefused, built_in_mappings, read_mapping
+
+GOOD = """schema: ledger/mapping/v1
+name: one
+identify: [id]
+columns:
+  request_id: id
+  model: model
+  received_at: {value: at, unit: epoch_s}
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a; drop table event", "pg_sleep(10)", "read_text('/etc/passwd')", "(select 1)", "a / 2", "a::int", "a like 'x'", "", "a * b",
+     "current_user", "case a when 1 then 2 end", "getenv('HOME')", "a like any (select 1)", "split_part(a, '/', b)", "a = b",
+     "(" * 60 + "a" + ")" * 60,
+     "\"#record\"", "a.*", "count(*)", "x -> 'y'", "max(a) over ()", "1e3 * a"],
+)  # fmt: skip
+def test_anything_outside_the_whitelist_is_refused(text: str) -> None:
+    with pytest.raises(ExpressionRefused):
+        parse_expression(text)
+
+
+def test_an_expression_names_the_fields_it_reads() -> None:
+    compiled = parse_expression("if(a.b = 'x', coalesce(nullif(c, ''), \"d.e\"), lower(f) || split_part(g, '/', 2))")
+    assert compiled.paths == {("a", "b"), ("c",), ("d.e",), ("f",), ("g",)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "line"),
+    [
+        ("name: one", "name: one\nnmae: two", "mapping-unknown-key", 3),
+        ("name: one", "name: one\nname: two", "mapping-duplicate-key", 3),
+        ("{value: at, unit: epoch_s}", "at", "mapping-unit", 7),
+        ("{value: at, unit: epoch_s}", "{value: at}", "mapping-unit", 7),
+        ("unit: epoch_s", "unit: days", "mapping-value", 7),
+        ("unit: epoch_s", "unit: rfc3339, offset: Europe/Paris", "mapping-offset", 7),
+        ("model: model", "model: version()", "mapping-expression", 6),
+        ("model: model", "e2e_us: {value: e, unit: s}", "mapping-missing-key", 5),
+        ("model: model", "model: model\n  e2e_us: e", "mapping-unit", 7),
+        ("model: model", "model: *x", "mapping-alias", 0),
+        ("v1", "v2", "mapping-schema", 1),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(old: str, new: str, code: str, line: int, tmp_path: Path) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text(GOOD.replace(old, new, 1))
+    with pytest.raises(MappingRefused) as refused:
+        read_mapping(file)
+    assert (code, line) in [(finding.code, finding.line) for finding in refused.value.diagnostics]
+
+
+def test_the_good_mapping_is_good_and_its_hash_is_of_its_bytes(tmp_path: Path) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text(GOOD)
+    first = read_mapping(file)
+    assert first.paths == (("at",), ("id",), ("model",))
+    file.write_text(GOOD + "# a remark\n")
+    assert read_mapping(file).sha256 != first.sha256
+    assert first.for_account("a").sha256 != first.for_account("b").sha256
+
+
+def test_the_built_in_mappings_are_good() -> None:
+    assert "canonical" in built_in_mappings()
