@@ -293,7 +293,9 @@ def _described_csv(connection: duckdb.DuckDBPyConnection, path: Path, mappings: 
 
 def _join_quoted_lines(connection: duckdb.DuckDBPyConnection, *, cells: int) -> None:
     """Lines of one record whose quoted cell spans them become one row, if together they make a record; else they stay apart."""
-    odd = connection.execute("SELECT count(*) FROM record WHERE contains(text, '\"') AND (length(text) - length(replace(text, '\"', ''))) % 2 = 1").fetchone()
+    odd = connection.execute(
+        "SELECT count(*) FROM record WHERE contains(text, '\"') AND (length(text) - length(replace(text, '\"', ''))) % 2 = 1"
+    ).fetchone()
     if odd is None or odd[0] == 0:
         return
     connection.execute(
