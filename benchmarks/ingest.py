@@ -78,10 +78,13 @@ def _ingest(url: str, source: Path) -> tuple[float, float]:
 
 
 def _export(url: str, stored: Path) -> None:
-    with psycopg.connect(url) as connection, stored.open("wb") as file:
-        with connection.cursor().copy("COPY event TO STDOUT (FORMAT csv)") as copy:
-            for piece in copy:
-                file.write(piece)
+    with (
+        psycopg.connect(url) as connection,
+        stored.open("wb") as file,
+        connection.cursor().copy("COPY event TO STDOUT (FORMAT csv)") as copy,
+    ):
+        for piece in copy:
+            file.write(piece)
 
 
 def _copy(url: str, stored: Path) -> float:

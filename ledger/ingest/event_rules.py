@@ -60,7 +60,8 @@ def _rules() -> tuple[Rule, ...]:
         *(
             Rule(
                 reason=Reason.BAD_TEXT,
-                condition=f"length({name}) > {LONGEST_TEXT}",
+                # Bytes first: they are counted already, and never fewer than the characters.
+                condition=f"strlen({name}) > {LONGEST_TEXT} AND length({name}) > {LONGEST_TEXT}",
                 detail=f"'{name} has ' || length({name}) || ' characters, at most {LONGEST_TEXT} are allowed'",
             )
             for name in _NAMES
@@ -201,7 +202,11 @@ MACROS = (
     r"""CREATE OR REPLACE TEMP MACRO offset_us(x) AS CASE WHEN x[-1] IN ('Z', 'z') THEN 0
     ELSE (x[-5:-4]::BIGINT * 60 + x[-2:]::BIGINT) * 60000000 * CASE WHEN x[-6] = '-' THEN -1 ELSE 1 END END""",
     r"""CREATE OR REPLACE TEMP MACRO fraction_us(digits) AS rounded(rpad(digits, 6, '0')[1:6]::BIGINT, digits[7:])""",
-    r"""CREATE OR REPLACE TEMP MACRO rfc3339_us(x) AS CASE WHEN regexp_full_match(x, '[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]'
+    # The first case is the usual one, and quick.
+    r"""CREATE OR REPLACE TEMP MACRO rfc3339_us(x) AS CASE WHEN regexp_full_match(x, '[0-9]{4}-[0-9]{2}-[0-9]{2}T'
+        '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])') THEN
+    epoch_us(try_cast(x AS TIMESTAMPTZ))
+    WHEN regexp_full_match(x, '[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]'
         '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,30})?([Zz]|[-+]([01][0-9]|2[0-3]):[0-5][0-9])') THEN
     epoch_us(try_cast(x[1:10] || ' ' || x[12:19] AS TIMESTAMP)) - offset_us(x)
     + CASE WHEN x[20] = '.' THEN fraction_us(regexp_extract(x, '\.([0-9]+)', 1)) ELSE 0 END END""",

@@ -22,7 +22,7 @@ from ledger.ingest.expression import FILE_STEM_COLUMN, MACROS, RECORD_COLUMN, fi
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import DELIMITERS, FileFormat, Mapping
 
-MEMORY_MB = 160
+MEMORY_MB = 128
 SAMPLED_RECORDS = 10_000  # in which the fields of a JSON file are looked up
 LONGEST_QUOTED_LINES = 1_000  # lines that one quoted CSV cell may span
 LARGEST_BROKEN_ARRAY_BYTES = 64_000_000
@@ -293,7 +293,9 @@ def _described_csv(connection: duckdb.DuckDBPyConnection, path: Path, mappings: 
 
 def _join_quoted_lines(connection: duckdb.DuckDBPyConnection, *, cells: int) -> None:
     """Lines of one record whose quoted cell spans them become one row, if together they make a record; else they stay apart."""
-    odd = connection.execute("SELECT count(*) FROM record WHERE (length(text) - length(replace(text, '\"', ''))) % 2 = 1").fetchone()
+    odd = connection.execute(
+        "SELECT count(*) FROM record WHERE contains(text, '\"') AND (length(text) - length(replace(text, '\"', ''))) % 2 = 1"
+    ).fetchone()
     if odd is None or odd[0] == 0:
         return
     connection.execute(

@@ -174,9 +174,9 @@ def test_a_bom_a_semicolon_and_a_comma_decimal(tmp_path: Path, run_ledger: Run, 
 def test_the_same_rows_from_every_format_are_the_same_events(tmp_path: Path, run_ledger: Run, query: Query) -> None:
     csv_file = write_rows(tmp_path / "rows.csv", [row(request_id=f"r{n}", tokens=10**11 + n) for n in range(50)])
     duckdb.read_csv(str(csv_file)).write_parquet(str(tmp_path / "rows.parquet"))
-    rows = duckdb.read_csv(str(csv_file), dtype={"received_at": "VARCHAR"})
+    duckdb.read_csv(str(csv_file), dtype={"received_at": "VARCHAR"}).create_view("loaded_rows")
     for name, options in (("rows.jsonl", "json"), ("rows.json", "json, ARRAY true"), ("rows.csv.zst", "csv, COMPRESSION zstd")):
-        duckdb.execute(f"COPY (FROM rows) TO '{tmp_path}/{name}' (FORMAT {options})")
+        duckdb.execute(f"COPY (FROM loaded_rows) TO '{tmp_path}/{name}' (FORMAT {options})")
     (tmp_path / "again.csv.gz").write_bytes(gzip.compress(csv_file.read_bytes() + b"\n"))
     result = run_ledger("ingest", tmp_path, "--format", "json")
     assert totals(result.stdout) == counts(read=300, new=50, duplicate=250), result.stderr
