@@ -7,7 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from statements import build_statement, read_case
+from tests.documents.statements import build_statement, read_case
 
 from ledger.documents.invoice import invoice_html
 from ledger.settlement.statement import Statement

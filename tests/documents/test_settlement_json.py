@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from statements import build_statement, read_case
+from tests.documents.statements import build_statement, read_case
 
 from ledger.documents.settlement_json import canonical_bytes, statement_to_json
 

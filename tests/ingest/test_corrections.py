@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sample_rows import counts, row, totals, write_rows
+from tests.ingest.sample_rows import counts, row, totals, write_rows
 
 Run = Callable[..., Any]
 Query = Callable[[str], list[dict[str, Any]]]

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sample_rows import GOLDEN
+from tests.ingest.sample_rows import GOLDEN
 
 from ledger.ingest.event_rules import MACROS, Reason
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from sample_rows import HEADER, MAPPINGS, counts, row, totals, write_rows
+from tests.ingest.sample_rows import HEADER, MAPPINGS, counts, row, totals, write_rows
 
 Run = Callable[..., Any]
 Query = Callable[[str], list[dict[str, Any]]]
