@@ -36,8 +36,9 @@ def evaluate(text: str, values: Mapping[str, int | None]) -> int | None:
         return None
     assert reader.at_end(), f"cannot read {text!r}"
     assert isinstance(result, Fraction)
-    microseconds = round(result)  # half even
-    return microseconds if microseconds >= 0 else None
+    if result < 0:
+        return None  # "a negative result is null": the exact one, a quarter of a microsecond below zero too
+    return round(result)  # half even
 
 
 def words_of(text: str) -> list[str | Fraction]:

@@ -1,9 +1,7 @@
 """Ledger settles every random month as the oracle does: files in, JSON out."""
 
-import pytest
 from hypothesis import HealthCheck, event, given, settings
 
-from ledger.cli.main import COMMANDS
 from ledger.store.embedded import Server
 from tests.cases import differences
 from tests.oracle.settle import settle
@@ -12,8 +10,7 @@ from tests.properties.generate import Month, months
 from tests.properties.product import settle_product
 
 
-@pytest.mark.skipif("ingest" not in COMMANDS, reason="`ledger ingest` is not there yet")
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(month=months())
 def test_ledger_and_the_oracle_settle_a_month_alike(server: Server, month: Month) -> None:
     expected = settle(month.contract_texts, month.events, month.intervals, month.period)
