@@ -4,10 +4,9 @@ import io
 from dataclasses import replace
 from pathlib import Path
 
-from tests.documents.statements import build_statement, read_case
-
 from ledger.documents.finance_table import outcome_words, warnings_of, write_finance_table
 from ledger.settlement.statement import ChangedAfterwards, Statement, Unresolved
+from tests.documents.statements import build_statement, read_case
 
 
 def shown(*statements: Statement) -> str:

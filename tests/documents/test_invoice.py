@@ -7,10 +7,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from tests.documents.statements import build_statement, read_case
 
 from ledger.documents.invoice import invoice_html
 from ledger.settlement.statement import Statement
+from tests.documents.statements import build_statement, read_case
 
 
 def renamed(statement: Statement, **names: object) -> Statement:

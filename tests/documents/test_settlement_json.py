@@ -6,9 +6,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from tests.documents.statements import build_statement, read_case
 
 from ledger.documents.settlement_json import canonical_bytes, statement_to_json
+from tests.documents.statements import build_statement, read_case
 
 NOT_IN_CASES = ("state", "unresolved", "changed_afterwards")
 IN_ORDER = [

@@ -12,9 +12,9 @@ import duckdb
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.ingest.sample_rows import GOLDEN
 
 from ledger.ingest.event_rules import MACROS, Reason
+from tests.ingest.sample_rows import GOLDEN
 
 ROOT = Path(__file__).parents[2]
 _connection = duckdb.connect()

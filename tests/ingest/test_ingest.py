@@ -17,6 +17,7 @@ from typing import Any
 
 import duckdb
 import pytest
+
 from tests.ingest.sample_rows import HEADER, MAPPINGS, counts, row, totals, write_rows
 
 Run = Callable[..., Any]
@@ -155,7 +156,9 @@ def test_end_before_start_is_quarantined_and_never_clamped(tmp_path: Path, run_l
         "  received_at: {value: began, unit: epoch_ms}\n  e2e_us: {value: ended - began, unit: ms}\n  status: '503'\n"
     )
     file = tmp_path / "rows.csv"
-    file.write_text("id,began,ended\n1,1778033730118,1778033729918\n2,1778033730118,1778033730318.0005\n3,1778033730118,x\n4,1778033730118,\n")
+    file.write_text(
+        "id,began,ended\n1,1778033730118,1778033729918\n2,1778033730118,1778033730318.0005\n3,1778033730118,x\n4,1778033730118,\n"
+    )
     result = run_ledger("ingest", "--mapping", mapping, file, "--format", "json")
     assert totals(result.stdout) == counts(read=4, new=2, negative_duration=1, bad_number=1)
     assert [(event["request_id"], event["e2e_us"]) for event in query(ALL_EVENTS)] == [("2", 200_000), ("4", None)]
