@@ -6,6 +6,7 @@
 Source: specification, sections 4 to 9.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -56,17 +57,21 @@ class Surroundings:
 
 
 def find_unrated(period: Period, cells: Sequence[Cell]) -> list[Unrated]:
-    """The unknown models and queues of requests that would be billed or are in the objective; empty if all can be settled."""
-    counts: dict[tuple[str, str], int] = {}
+    """The unknown models and queues that stop the settlement: some of their requests would be billed or are in the objective.
+
+    `requests` are all of that name in the period. Empty if the period can be settled.
+    """
+    requests: Counter[tuple[str, str]] = Counter()
+    stopping: set[tuple[str, str]] = set()
     for cell in cells:
         piece = period.pieces[cell.stretch]
-        if not (is_billed(piece.contract, cell) or cell.in_objective):
-            continue
-        if cell.model not in piece.served_names:
-            counts["model", cell.model] = counts.get(("model", cell.model), 0) + cell.requests
-        if cell.queue not in piece.contract.queues.by_name:
-            counts["queue", cell.queue] = counts.get(("queue", cell.queue), 0) + cell.requests
-    return [Unrated(what=what, name=name, requests=requests) for (what, name), requests in sorted(counts.items())]
+        unknown = [("model", cell.model)] if cell.model not in piece.served_names else []
+        unknown += [("queue", cell.queue)] if cell.queue not in piece.contract.queues.by_name else []
+        for name in unknown:
+            requests[name] += cell.requests
+            if is_billed(piece.contract, cell) or cell.in_objective:
+                stopping.add(name)
+    return [Unrated(what=what, name=name, requests=requests[what, name]) for what, name in sorted(stopping)]
 
 
 def settle(

@@ -117,7 +117,8 @@ def test_a_model_that_no_contract_claims_stops_its_contract_and_no_other(
     other = write_contract(tmp_path, ("id: acme-bank-llm", "id: other"), ("    - acme-bank\n", "    - other-account\n"), name="other.yaml")
     run_ledger("contract", "add", write_contract(tmp_path), other)
     at = "2026-05-06T10:00:00+08:00"
-    rows = [request(1, at, model="mystery"), request(2, at, model="mystery"), request(3, at), request(4, at, account="other-account")]
+    rows = [request(1, at, model="mystery"), request(2, at, model="mystery", status=404), request(3, at)]
+    rows.append(request(4, at, account="other-account"))
     run_ledger("ingest", write_events(tmp_path, rows))
     result = settle("2026-05")
     assert result.exit_code == 1
