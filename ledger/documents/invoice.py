@@ -4,6 +4,7 @@ Takes a Statement, gives HTML that needs no network and prints on A4. The templa
 every value is escaped, and the page forbids itself to load anything. Source: specification, sections 5 to 8.
 """
 
+from functools import cache
 from typing import Any
 
 from jinja2 import FileSystemLoader, StrictUndefined
@@ -26,10 +27,15 @@ NOTES = {
 
 def invoice_html(statement: Statement) -> str:
     """The invoice, or the credit note if the total is negative, as one HTML page."""
-    environment = SandboxedEnvironment(
+    return _templates().get_template("invoice.html.j2").render(_page(statement))
+
+
+@cache
+def _templates() -> SandboxedEnvironment:
+    """The templates of `reports/`, compiled once. They see plain values and can read nothing else."""
+    return SandboxedEnvironment(
         loader=FileSystemLoader(bundled_folder("reports")), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.get_template("invoice.html.j2").render(_page(statement))
 
 
 def _page(statement: Statement) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import version as package_version
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from urllib.parse import quote
 
@@ -233,9 +234,10 @@ def _breaker_warnings(terms: Period, intervals: Sequence[RecordedInterval]) -> l
 
 def _digest(cells: Sequence[Cell], breaches: Sequence[JudgedWindow], percentiles_us: dict[JudgedWindow, int | None]) -> str:
     """SHA-256 of all that the money follows from. Events that differ without changing any of it give the same digest."""
-    rows = sorted(json.dumps({name: str(getattr(cell, name)) for name in Cell.__slots__}, sort_keys=True) for cell in cells)
-    ranks = [f"{window.stretch} {window.start.isoformat()} {window.scope} {percentiles_us[window]}" for window in breaches]
-    return sha256("\n".join([*rows, *ranks]).encode()).hexdigest()
+    values = attrgetter(*Cell.__slots__)
+    rows = sorted([str(value) for value in values(cell)] for cell in cells)
+    ranks = [[str(window.stretch), window.start.isoformat(), window.scope, str(percentiles_us[window])] for window in breaches]
+    return sha256(json.dumps([rows, ranks]).encode()).hexdigest()
 
 
 def _hashes(versions: Sequence[StoredVersion], terms: Period) -> dict[int, str]:
