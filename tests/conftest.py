@@ -74,13 +74,25 @@ def _make_template(server: Server) -> None:
 
 
 @pytest.fixture
-def database_url(server: Server) -> Iterator[str]:
-    """A fresh test database with the current schema."""
-    name = f"test_{uuid4().hex}"
+def new_database(server: Server) -> Iterator[Callable[[], str]]:
+    """Makes fresh test databases with the current schema, as many as a test asks for; gives their URLs."""
+    names: list[str] = []
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY wal_log".encode())
-        yield server.url(name)
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+        def make() -> str:
+            names.append(f"test_{uuid4().hex}")
+            connection.execute(f"CREATE DATABASE {names[-1]} TEMPLATE {TEMPLATE} STRATEGY wal_log".encode())
+            return server.url(names[-1])
+
+        yield make
+        for name in names:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def database_url(new_database: Callable[[], str]) -> str:
+    """The URL of a fresh test database."""
+    return new_database()
 
 
 @pytest.fixture

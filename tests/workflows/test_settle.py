@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -229,30 +228,6 @@ def test_order_split_and_repetition_of_files_change_no_byte(
     for part in range(10):
         run_ledger("ingest", write_events(tmp_path, [*shuffled[part::10], conflict], name=f"part-{part}.csv"))
     assert settle("2026-05").stdout == expected
-
-
-STEPS = ["settle.after_contract", "settle.before_commit", "settle.after_commit", "settle.before_file"]
-KILLS_PER_STEP = 5
-
-
-def test_killed_at_any_step_the_same_command_ends_with_the_same_result(
-    loaded: None, database_url: str, database: Database, settle: Callable[..., Result], tmp_path: Path
-) -> None:
-    expected = settle("2026-05").stdout
-    files = {path.name: path.read_bytes() for path in (tmp_path / "out" / "2026-05").iterdir()}
-    hits = dict.fromkeys(STEPS, 0)
-    command = [sys.executable, "-m", "ledger", "settle", "2026-05", "--format", "json", "--output", str(tmp_path / "killed")]
-    for step in STEPS * KILLS_PER_STEP:
-        environment = os.environ | {"LEDGER_DATABASE_URL": database_url, "LEDGER_FAULT": step}
-        killed = subprocess.run(command, env=environment, capture_output=True, timeout=60, check=False)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
-        hits[step] += 1
-    assert settle("2026-05").stdout == expected
-    rerun = subprocess.run(command, env=os.environ | {"LEDGER_DATABASE_URL": database_url}, capture_output=True, text=True, check=True)
-    assert rerun.stdout == expected
-    assert {path.name: path.read_bytes() for path in (tmp_path / "killed" / "2026-05").iterdir()} == files
-    assert count(database) == 1
-    print("kills by step:", hits)
 
 
 def test_two_settles_at_once_both_end_well(loaded: None, database_url: str, database: Database, tmp_path: Path) -> None:

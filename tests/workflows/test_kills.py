@@ -1,0 +1,93 @@
+"""Kill -9 at every named step of loading and settling, five times each: the same command run again ends as if nothing had happened."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+import pytest
+from click.testing import Result
+
+SEED = 20260501
+KILLS_PER_STEP = 5
+CHUNKS = 12  # more than the kills of one step can commit
+CHUNK_ROWS = 20
+INGEST_STEPS = ["ingest.before_copy", "ingest.after_copy", "ingest.after_batch", "ingest.before_commit", "ingest.after_commit"]
+SETTLE_STEPS = ["settle.after_contract", "settle.before_commit", "settle.after_commit", "settle.before_file"]
+CONTRACT = Path(__file__).parents[1] / "golden" / "cases" / "edges" / "contract.yaml"
+LOADED = "SELECT account, request_id, revision, received_at, inference_us, input_tokens FROM event ORDER BY request_id"
+REFUSED = "SELECT line, reason, row_sha256 FROM quarantine ORDER BY line"
+
+
+def write_month(folder: Path) -> Path:
+    """Requests of May 2026 with late ones, a duplicate in another chunk, a conflict and a refused row."""
+    chance = random.Random(SEED)
+    rows = [
+        f"acme-bank,r{n:04},deepseek-v4,2026-05-{chance.randint(1, 28):02}T10:00:00+08:00,0,{chance.choice([90, 150, 310, 500])}000,1000,50"
+        for n in range(CHUNKS * CHUNK_ROWS - 3)
+    ]
+    rows += [rows[0], rows[1].replace(",1000,", ",7,"), "acme-bank,,deepseek-v4,2026-05-01T10:00:00+08:00,0,1,1,1"]
+    path = folder / "month.csv"
+    header = "account,request_id,model,received_at,queue_us,inference_us,input_tokens,output_tokens"
+    path.write_text("\n".join([header, *rows]) + "\n")
+    return path
+
+
+def run(url: str, *arguments: str | Path, fault: str = "") -> "subprocess.CompletedProcess[str]":
+    environment = os.environ | {"LEDGER_DATABASE_URL": url, "LEDGER_CHUNK_ROWS": str(CHUNK_ROWS), "LEDGER_FAULT": fault}
+    command = [sys.executable, "-m", "ledger", *map(str, arguments)]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+
+
+def content(url: str) -> tuple[list[tuple[object, ...]], ...]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(LOADED).fetchall(), connection.execute(REFUSED).fetchall()
+
+
+def test_loading_killed_at_any_step_is_ended_by_the_same_command(
+    new_database: Callable[[], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    month, chance, hits = write_month(tmp_path), random.Random(SEED), Counter[str]()
+    undisturbed = new_database()
+    assert run(undisturbed, "ingest", month).returncode == 0
+    expected = content(undisturbed)
+    assert [len(part) for part in expected] == [CHUNKS * CHUNK_ROWS - 3, 2]
+    for step in INGEST_STEPS:
+        url = new_database()
+        for _ in range(KILLS_PER_STEP):
+            killed = run(url, "ingest", month, fault=f"{step}:{chance.randint(1, 2)}")
+            assert killed.returncode == -signal.SIGKILL, killed.stderr
+            hits[step] += 1
+        ended = run(url, "ingest", month)
+        assert ended.returncode == 0, ended.stderr
+        assert content(url) == expected
+    with capsys.disabled():
+        print(f"\nkills while loading, seed {SEED}: {dict(hits)}")
+
+
+def test_settling_killed_at_any_step_is_ended_by_the_same_command(
+    run_ledger: Callable[..., Result], database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run_ledger("contract", "add", CONTRACT).exit_code == 0
+    assert run_ledger("ingest", write_month(tmp_path)).exit_code == 0
+    settle = ("settle", "2026-05", "--format", "json", "--output")
+    expected = run(database_url, *settle, tmp_path / "undisturbed")
+    hits = Counter[str]()
+    for step in SETTLE_STEPS:
+        for _ in range(KILLS_PER_STEP):
+            killed = run(database_url, *settle, tmp_path / "killed", fault=step)
+            assert killed.returncode == -signal.SIGKILL, killed.stderr
+            hits[step] += 1
+        ended = run(database_url, *settle, tmp_path / "killed")
+        assert (ended.returncode, ended.stdout) == (0, expected.stdout)
+        written = {path.name: path.read_bytes() for path in (tmp_path / "killed" / "2026-05").iterdir()}
+        assert written == {path.name: path.read_bytes() for path in (tmp_path / "undisturbed" / "2026-05").iterdir()}
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT count(*) FROM settlement").fetchone() == (1,)
+    with capsys.disabled():
+        print(f"\nkills while settling: {dict(hits)}")
