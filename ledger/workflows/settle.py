@@ -111,7 +111,7 @@ def settle_period(
                 changed_afterwards=count_changed_afterwards(connection, terms),
                 is_test=database.is_test,
             )
-            outcome = _settle_contract(connection, terms, intervals, surroundings)
+            outcome = _settle_contract(connection, terms, intervals, surroundings, now)
             if isinstance(outcome, Stopped):
                 stopped.append(outcome)
                 continue
@@ -170,7 +170,7 @@ def _utc(instant: datetime) -> str:
 
 
 def _settle_contract(
-    connection: Connection, terms: Period, intervals: Sequence[RecordedInterval], surroundings: Surroundings
+    connection: Connection, terms: Period, intervals: Sequence[RecordedInterval], surroundings: Surroundings, now: datetime
 ) -> tuple[Statement, Draft] | Stopped:
     engine = PostgresEngine(connection)
     plans = contract_plans(terms, intervals, current_events())
@@ -178,7 +178,7 @@ def _settle_contract(
     unrated = find_unrated(terms, cells)
     if unrated:
         return _stopped_by(terms, unrated)
-    judgement = judge(terms, cells)
+    judgement = judge(terms, cells, now)
     percentiles_us: dict[JudgedWindow, int | None] = {}
     for plan in plans:
         percentiles_us |= read_percentiles(engine, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])

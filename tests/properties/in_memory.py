@@ -55,7 +55,7 @@ def settle_in_memory(contract_texts: Sequence[str], events: Sequence[Row], inter
 def settle_plans(terms: Period, plans: Sequence[Plan], engine: Engine) -> dict[str, Any]:
     """What an engine makes of the plans."""
     cells: list[Cell] = [cell for plan in plans for cell in read_cells(engine, plan)]
-    judgement = judge(terms, cells)
+    judgement = judge(terms, cells, terms.end)
     percentiles_us: dict[JudgedWindow, int | None] = {}
     for plan in plans:
         percentiles_us |= read_percentiles(engine, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
