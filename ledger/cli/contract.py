@@ -1,6 +1,5 @@
 """`ledger contract`: check contract files. Source: specification, section 9."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -8,7 +7,7 @@ from unicodedata import east_asian_width
 
 import click
 
-from ledger.cli.options import format_option
+from ledger.cli.options import echo_json, format_option
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.source import printable
 from ledger.workflows.contract import CheckedFile, check_contracts
@@ -26,7 +25,7 @@ def check(ctx: click.Context, files: tuple[Path, ...], output_format: str) -> No
     checked = check_contracts(files)
     if output_format == "json":
         findings = [asdict(diagnostic) for file in checked for diagnostic in file.diagnostics]
-        click.echo(json.dumps(findings, ensure_ascii=False, indent=2))
+        echo_json(findings)
     else:
         for file in checked:
             for diagnostic in file.diagnostics:

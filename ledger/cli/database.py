@@ -1,11 +1,10 @@
 """`ledger database ...`: create, upgrade and look after the database."""
 
 import dataclasses
-import json
 
 import click
 
-from ledger.cli.options import format_option
+from ledger.cli.options import echo_json, format_option
 from ledger.workflows.database import database_status, database_url, open_shell, stop_database, upgrade_database
 
 
@@ -61,7 +60,7 @@ def status(database: str | None, output_format: str) -> None:
     """
     found = database_status(database)
     if output_format == "json":
-        click.echo(json.dumps(dataclasses.asdict(found) if found else None, default=str, indent=2))
+        echo_json({**dataclasses.asdict(found), "embedded_in": found.embedded_in and str(found.embedded_in)} if found else None)
     elif found is None:
         click.echo("the database is not running; the next command that needs it starts it")
     else:

@@ -1,6 +1,5 @@
 """`ledger ingest`: telemetry files into the ledger."""
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ledger.cli.options import format_option
+from ledger.cli.options import echo_json, format_option
 from ledger.ingest.loader import Summary
 from ledger.workflows.ingest import CHECKED_ROWS, FileReport, IngestOptions, check_files
 from ledger.workflows.ingest import ingest as ingest_files
@@ -24,9 +23,9 @@ Examples:
 
 @click.command(epilog=_EXAMPLE)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@click.option("--mapping", type=click.Path(path_type=Path), help="How to read the files: a mapping of your own (YAML).")
-@click.option("--source", help="How to read the files: a format that ledger knows. Default: found by the columns.")
-@click.option("--account", help="The account of rows that have none.")
+@click.option("--mapping", metavar="FILE", type=click.Path(path_type=Path), help="How to read the files: a mapping of your own (YAML).")
+@click.option("--source", metavar="NAME", help="How to read the files: a format that ledger knows. Default: found by the columns.")
+@click.option("--account", metavar="NAME", help="The account of rows that have none.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if a row was refused or is in conflict.")
 @click.option("--check", is_flag=True, help=f"Only show what would happen to the first {CHECKED_ROWS:,} rows of each file.")
 @click.option("--again", is_flag=True, help="Load content that was loaded under another mapping.")
@@ -53,7 +52,7 @@ def ingest(
         total.add(report.summary)
     _warn(reports)
     if output_format == "json":
-        click.echo(json.dumps({"files": [_report_json(report) for report in reports], "total": _summary_json(total)}, indent=2))
+        echo_json({"files": [_report_json(report) for report in reports], "total": _summary_json(total)})
     else:
         _print_text(reports, total, check=check)
     refused = total.refused.total() + total.conflict > 0

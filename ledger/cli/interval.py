@@ -4,14 +4,16 @@ from pathlib import Path
 
 import click
 
+from ledger.cli.options import author_option, pass_database
+from ledger.store.database import Database
 from ledger.workflows.interval import add_intervals
 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--author", help="Who does this. Default: the user of the operating system.")
-@click.pass_obj
-def add(database: str | None, file: Path, author: str | None) -> None:
+@author_option
+@pass_database
+def add(database: Database, file: Path, author: str) -> None:
     """Add the intervals of a CSV file: kind,node,start,end and, if need be, model,id.
 
     kind is circuit_breaker or model_load; an empty node means any. Adding a file again adds nothing.

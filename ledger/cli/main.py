@@ -5,6 +5,7 @@ Exit codes (specification, section 9): 0 done, 1 the input is at fault, 2 usage,
 """
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -144,4 +145,6 @@ def cli(ctx: click.Context, database: str | None) -> None:
 def main() -> None:
     """Entry point of the `ledger` script."""
     sys.excepthook = _report_defect
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be text, and a terminal need not be UTF-8
     cli(prog_name="ledger")

@@ -1,29 +1,26 @@
 """`ledger quarantine ...`: look at refused rows and resolve them."""
 
-import json
-import sys
 from pathlib import Path
 
 import click
 
-from ledger.cli.options import format_option
+from ledger.cli.options import author_option, echo_json, format_option, pass_database
 from ledger.ingest.event_rules import Reason
+from ledger.store.database import Database
 from ledger.store.quarantine import RefusedRow
 from ledger.workflows.quarantine import dismiss_row, list_quarantine, requeue_rows
-
-_author = click.option("--author", help="Who does this. Default: the user of the operating system.")
 
 
 @click.command("list")
 @click.option("--reason", type=click.Choice([str(reason) for reason in Reason]), help="Only the rows refused for this reason.")
 @click.option("--all", "resolved", is_flag=True, help="Also the rows that are resolved.")
 @format_option
-@click.pass_obj
-def list_rows(database: str | None, reason: str | None, resolved: bool, output_format: str) -> None:
+@pass_database
+def list_rows(database: Database, reason: str | None, resolved: bool, output_format: str) -> None:
     """Show the rows that wait for somebody: file, line, reason, and what was found."""
     rows = list_quarantine(database, reason=reason, resolved=resolved)
     if output_format == "json":
-        click.echo(json.dumps([_row_json(row) for row in rows], indent=2))
+        echo_json([_row_json(row) for row in rows])
         return
     for row in rows:
         account = f" {row.account}" if row.account else ""
@@ -33,10 +30,10 @@ def list_rows(database: str | None, reason: str | None, resolved: bool, output_f
 
 @click.command()
 @click.argument("quarantine_id", type=int, metavar="ID")
-@click.option("--reason", required=True, help="Why the row needs nothing more.")
-@_author
-@click.pass_obj
-def dismiss(database: str | None, quarantine_id: int, reason: str, author: str | None) -> None:
+@click.option("--reason", metavar="TEXT", required=True, help="Why the row needs nothing more.")
+@author_option
+@pass_database
+def dismiss(database: Database, quarantine_id: int, reason: str, author: str) -> None:
     """Say that a refused row needs nothing more: it is counted as unresolved no longer."""
     done = dismiss_row(database, quarantine_id, reason=reason, author=author)
     click.echo(f"{quarantine_id} " + ("dismissed" if done else "was resolved before"))
@@ -44,17 +41,18 @@ def dismiss(database: str | None, quarantine_id: int, reason: str, author: str |
 
 @click.command()
 @click.argument("ids", type=int, nargs=-1, metavar="[ID...]")
-@click.option("--mapping", type=click.Path(path_type=Path), help="Read the rows by this mapping instead of their own.")
-@click.option("--reason", default="requeued", help="What was repaired.")
-@_author
-@click.pass_obj
-def requeue(database: str | None, ids: tuple[int, ...], mapping: Path | None, reason: str, author: str | None) -> None:
+@click.option("--mapping", metavar="FILE", type=click.Path(path_type=Path), help="Read the rows by this mapping instead of their own.")
+@click.option("--reason", metavar="TEXT", default="requeued", show_default=True, help="What was repaired.")
+@author_option
+@click.pass_context
+@pass_database
+def requeue(database: Database, ctx: click.Context, ids: tuple[int, ...], mapping: Path | None, reason: str, author: str) -> None:
     """Send refused rows (all that wait, if none is named) in again, through the same rules. Exit code 1 if one is refused again."""
-    done = requeue_rows(database, list(ids), mapping=mapping, reason=reason, author=author)
+    done = requeue_rows(database, ids, mapping=mapping, reason=reason, author=author)
     for row in done:
         click.echo(f"{row.quarantine_id} " + ("accepted" if row.accepted else f"{row.reason}: {row.detail}"))
     if not all(row.accepted for row in done):
-        sys.exit(1)
+        ctx.exit(1)
 
 
 def _row_json(row: RefusedRow) -> dict[str, object]:

@@ -1,18 +1,17 @@
 """`ledger contract add | list | show`: contract files into the database, and what is there."""
 
-import json
 from pathlib import Path
 
 import click
 
 from ledger.cli.contract import quoted
-from ledger.cli.options import author_option, format_option
+from ledger.cli.options import author_option, echo_json, format_option, pass_database
 from ledger.contract.diagnostic import Severity
 from ledger.contract.model import Contract
 from ledger.contract.schedule import stretches
 from ledger.errors import LedgerError
 from ledger.store.contracts import StoredVersion, stored_versions
-from ledger.store.database import open_database
+from ledger.store.database import Database
 from ledger.workflows.register import register_contracts
 
 
@@ -20,7 +19,8 @@ from ledger.workflows.register import register_contracts
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @author_option
 @click.pass_context
-def add(ctx: click.Context, files: tuple[Path, ...], author: str) -> None:
+@pass_database
+def add(database: Database, ctx: click.Context, files: tuple[Path, ...], author: str) -> None:
     """Add contract versions: all of the files, or none if anything is wrong.
 
     Adding the same file again does nothing. A stored version never changes; a mistake is corrected by a new version that says
@@ -30,8 +30,7 @@ def add(ctx: click.Context, files: tuple[Path, ...], author: str) -> None:
     Example:
       ledger contract add acme-v1.yaml acme-v2.yaml
     """
-    with open_database(ctx.obj) as database:
-        registered = register_contracts(database, files, author=author)
+    registered = register_contracts(database, files, author=author)
     for file in registered.files:
         for diagnostic in file.diagnostics:
             if diagnostic.severity is Severity.ERROR:
@@ -51,14 +50,14 @@ def add(ctx: click.Context, files: tuple[Path, ...], author: str) -> None:
 
 @click.command(name="list")
 @format_option
-@click.pass_obj
-def list_(url: str | None, output_format: str) -> None:
+@pass_database
+def list_(database: Database, output_format: str) -> None:
     """List the stored versions with the days on which each is in force."""
-    with open_database(url) as database, database.engine.connect() as connection:
+    with database.engine.connect() as connection:
         versions = stored_versions(connection)
     rows = [_row(version, [other.contract for other in versions if other.contract.id == version.contract.id]) for version in versions]
     if output_format == "json":
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=1))
+        echo_json(rows)
     elif not rows:
         click.echo("no contracts yet; add one with: ledger contract add FILE", err=True)
     else:
@@ -69,10 +68,10 @@ def list_(url: str | None, output_format: str) -> None:
 @click.command()
 @click.argument("contract_id", metavar="ID")
 @click.argument("version", type=click.IntRange(min=1), required=False)
-@click.pass_obj
-def show(url: str | None, contract_id: str, version: int | None) -> None:
+@pass_database
+def show(database: Database, contract_id: str, version: int | None) -> None:
     """Print a stored version exactly as it was added; without VERSION the highest."""
-    with open_database(url) as database, database.engine.connect() as connection:
+    with database.engine.connect() as connection:
         found = [stored for stored in stored_versions(connection, contract_id) if version in (None, stored.contract.version)]
     if not found:
         what = f"version {version} of contract {contract_id}" if version else f"contract {contract_id}"

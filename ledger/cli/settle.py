@@ -1,16 +1,15 @@
 """`ledger settle`: a month's settlement for finance."""
 
-import json
 import re
 import sys
 from pathlib import Path
 
 import click
 
-from ledger.cli.options import author_option, format_option
+from ledger.cli.options import author_option, echo_json, format_option, pass_database
 from ledger.documents.finance_table import write_finance_table
 from ledger.documents.settlement_json import statement_to_json
-from ledger.store.database import open_database
+from ledger.store.database import Database
 from ledger.workflows.settle import Settled, settle_period
 
 MONTH = re.compile(r"(19[7-9]\d|[2-9]\d{3})-(0[1-9]|1[0-2])")
@@ -38,7 +37,9 @@ def _month(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @author_option
 @format_option
 @click.pass_context
+@pass_database
 def settle(
+    database: Database,
     ctx: click.Context,
     period: str,
     contract_id: str | None,
@@ -58,20 +59,18 @@ def settle(
       ledger settle 2026-05
       ledger settle 2026-05 --contract acme-bank-llm --dry-run
     """
-    with open_database(ctx.obj) as database:
-        settled = settle_period(
-            database,
-            period,
-            author=author,
-            output=output,
-            contract_id=contract_id,
-            provisional=provisional,
-            dry_run=dry_run,
-            on_contract=_show_progress,
-        )
+    settled = settle_period(
+        database,
+        period,
+        author=author,
+        output=output,
+        contract_id=contract_id,
+        provisional=provisional,
+        dry_run=dry_run,
+        on_contract=_show_progress,
+    )
     if output_format == "json":
-        statements = [statement_to_json(statement) for statement in settled.statements]
-        click.echo(json.dumps(statements, ensure_ascii=False, indent=1))
+        echo_json([statement_to_json(statement) for statement in settled.statements])
     elif settled.statements:
         write_finance_table(settled.statements, sys.stdout)
     _show_summary(settled, output, dry_run=dry_run)

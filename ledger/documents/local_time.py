@@ -4,18 +4,18 @@ Takes aware instants and an IANA zone. Ends are exclusive: a month that ends at 
 """
 
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from babel.dates import format_date
 
 from ledger.documents.number import LOCALE
+from ledger.settlement.calendar import zone as zone_of
 
 _INSTANT = timedelta(microseconds=1)
 
 
 def month_words(start: datetime, zone: str) -> str:
     """The local month in which the instant lies: `May 2026`."""
-    return format_date(start.astimezone(ZoneInfo(zone)), "MMMM y", locale=LOCALE)
+    return format_date(start.astimezone(zone_of(zone)), "MMMM y", locale=LOCALE)
 
 
 def period_words(start: datetime, end: datetime, zone: str) -> str:
@@ -30,9 +30,9 @@ def zone_words(start: datetime, end: datetime, zone: str) -> str:
 
 def window_words_local(start: datetime, end: datetime, period: tuple[datetime, datetime], zone: str) -> str:
     """A window: `Wed 6 May, 10:00–11:00`; a whole day: `Wed 6 May`; the offset is added in a month in which the clocks change."""
-    local_start, local_last, local_end = (instant.astimezone(ZoneInfo(zone)) for instant in (start, end - _INSTANT, end))
+    local_start, local_last, local_end = (instant.astimezone(zone_of(zone)) for instant in (start, end - _INSTANT, end))
     first, last = (_day(instant, zone, "EEE d MMM") for instant in (start, end - _INSTANT))
-    begins_day, ends_day = local_start.date() != (start - _INSTANT).astimezone(ZoneInfo(zone)).date(), local_end.date() != local_last.date()
+    begins_day, ends_day = local_start.date() != (start - _INSTANT).astimezone(zone_of(zone)).date(), local_end.date() != local_last.date()
     if begins_day and ends_day:
         return first if first == last else f"{first} – {last}"
     until = "24:00" if ends_day else f"{local_end:%H:%M}"
@@ -41,14 +41,14 @@ def window_words_local(start: datetime, end: datetime, period: tuple[datetime, d
 
 
 def _day(instant: datetime, zone: str, pattern: str) -> str:
-    return format_date(instant.astimezone(ZoneInfo(zone)), pattern, locale=LOCALE)
+    return format_date(instant.astimezone(zone_of(zone)), pattern, locale=LOCALE)
 
 
 def _offsets(start: datetime, end: datetime, zone: str) -> list[str]:
     """Every offset between the two instants, in order, each once. Some zones change twice in a month, so each day is looked at."""
     days = [start + timedelta(days=day) for day in range((end - start).days + 1)]
     instants = [*(day for day in days if day < end), end]
-    return list(dict.fromkeys(_offset(instant.astimezone(ZoneInfo(zone))) for instant in instants))
+    return list(dict.fromkeys(_offset(instant.astimezone(zone_of(zone))) for instant in instants))
 
 
 def _offset(local: datetime) -> str:

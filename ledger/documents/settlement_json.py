@@ -7,11 +7,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ledger.contract.model import ExemptionKind
 from ledger.documents.number import amount_text, decimal_text, instant_text, rate_text
+from ledger.settlement.cell import Outcome
 from ledger.settlement.statement import Breach, InvoiceLine, Statement
-
-OUTCOMES = ("success", "cancelled", "rate_limited", "client_error", "server_error")
-EXEMPTIONS = ("circuit_breaker", "async", "cold_start")
 
 
 def statement_to_json(statement: Statement) -> dict[str, Any]:
@@ -32,8 +31,8 @@ def statement_to_json(statement: Statement) -> dict[str, Any]:
             "in_objective": events.in_objective,
             "late": events.late,
             "missing_latency": events.missing_latency,
-            "outcomes": {outcome: events.outcomes.get(outcome, 0) for outcome in OUTCOMES},
-            "exempt": {kind: events.exempt.get(kind, 0) for kind in EXEMPTIONS},
+            "outcomes": {outcome.value: events.outcomes.get(outcome, 0) for outcome in Outcome},
+            "exempt": {kind.value: events.exempt.get(kind, 0) for kind in ExemptionKind},
         },
         "lines": [_line(line, statement.minor_digits) for line in statement.lines],
         "unresolved": {

@@ -38,8 +38,6 @@ def _cell(row: Mapping[str, Any]) -> Cell:
         outcome=Outcome(row["outcome"]),
         exemption=row["exemption"],
         tier=row["tier"],
-        has_latency=row["latency_class"] is not None,
-        over_target=row["over_target"],
         in_objective=row["in_objective"],
         late=row["late"],
         over=row["over"],

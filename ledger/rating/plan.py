@@ -27,7 +27,7 @@ from ledger.settlement.windows import CONTRACT_SCOPE
 # What of an event decides its classification, and nothing else.
 SIGNATURE = ("window_start", "model", "queue", "forfeited", "outcome", "exemption", "latency_class")
 SUMS = ("requests", "requests_without_usage", "tokens_input", "tokens_cached_input", "tokens_output")
-RULES = ("tier", "over_target", "in_objective", "late", "over")
+RULES = ("tier", "in_objective", "late", "over")
 
 _COMPARE: dict[str, type[exp.Binary]] = {"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
 
@@ -356,7 +356,6 @@ class Plan:
         in_objective = sql.both(sql.among(sql.column("queue"), self.contract.objective.queues), not_exempt, sql.either(*judged))
         return {
             "tier": tier,
-            "over_target": over_target,
             "in_objective": in_objective,
             "late": sql.both(in_objective, sql.either(over_target, no_latency, failed)),
             "over": sql.both(in_objective, sql.either(reaches(self._over_from_us), no_latency, failed)),

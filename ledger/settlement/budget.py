@@ -18,10 +18,12 @@ def give_verdicts(period: Period, breaches: Sequence[JudgedWindow]) -> list[Verd
     A breach within the tolerance is forgiven while the allowance of its own version is not used up; one over it never uses budget.
     """
     verdicts: list[Verdict] = []
+    used = 0
     for breach in breaches:
         allowance = period.pieces[breach.stretch].contract.error_budget.breaches
-        forgiven = not breach.is_over and verdicts.count(Verdict.FORGIVEN) < allowance
-        verdicts.append(Verdict.FORGIVEN if forgiven else Verdict.REFUNDED)
+        is_forgiven = not breach.is_over and used < allowance
+        used += is_forgiven
+        verdicts.append(Verdict.FORGIVEN if is_forgiven else Verdict.REFUNDED)
     return verdicts
 
 

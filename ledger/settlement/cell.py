@@ -41,8 +41,6 @@ class Cell:
     outcome: Outcome
     exemption: int | None
     tier: int | None
-    has_latency: bool
-    over_target: bool
     in_objective: bool
     late: bool
     over: bool

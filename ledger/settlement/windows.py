@@ -78,8 +78,11 @@ class Judgement:
     counts: WindowCounts
 
 
-def judge(period: Period, cells: Iterable[Cell]) -> Judgement:
-    """Judges every window of the period that has requests in the objective."""
+def judge(period: Period, cells: Iterable[Cell], now: datetime) -> Judgement:
+    """Judges every window of the period that has requests in the objective and has ended at `now`.
+
+    While the month runs, a window (or a pool's day) that still fills is neither judged nor counted: a verdict, once given, stays.
+    """
     by_stretch: list[defaultdict[tuple[datetime, str], _Counts]] = [defaultdict(_Counts) for _ in period.pieces]
     for cell in cells:
         if cell.in_objective:
@@ -94,16 +97,20 @@ def judge(period: Period, cells: Iterable[Cell]) -> Judgement:
         objective = piece.contract.objective
         pools: defaultdict[tuple[datetime, datetime, str], list[tuple[datetime, _Counts]]] = defaultdict(list)
         for (start, scope), counts in windows.items():
+            end = window_end(objective.window, start, piece.days)
+            if end > now:
+                continue
             if objective.max_requests is not None and counts.requests > objective.max_requests:
                 overload += 1
             elif counts.requests >= objective.min_requests or objective.small_windows == "evaluate":
-                end = window_end(objective.window, start, piece.days)
                 judged.append(_window(stretch, piece, start, end, scope, [(start, counts)], pooled=False))
             elif objective.small_windows == "pool_day" and objective.window != "month":
                 pools[(*piece.days.day_of(start), scope)].append((start, counts))
             else:
                 insufficient += 1
         for (start, end, scope), members in pools.items():
+            if end > now:
+                continue
             if sum(counts.requests for _, counts in members) >= objective.min_requests:
                 judged.append(_window(stretch, piece, start, end, scope, members, pooled=True))
             else:

@@ -5,8 +5,9 @@ Source: specification, sections 2 and 4.
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, Select, select, text
 from sqlalchemy.dialects.postgresql import insert
 
 from ledger.store import schema
@@ -24,11 +25,18 @@ class Interval:
     ends_at: datetime
 
 
+def stored_intervals(connection: Connection) -> list[Interval]:
+    """All recorded intervals, by start and id."""
+    return _intervals(connection, select(schema.interval).order_by(schema.interval.c.starts_at, schema.interval.c.interval_id))
+
+
 def stored_interval(connection: Connection, interval_id: str) -> Interval | None:
     """The interval of this id."""
-    table = schema.interval
-    row = connection.execute(select(table).where(table.c.interval_id == interval_id)).mappings().one_or_none()
-    return Interval(**{name: row[name] for name in Interval.__slots__}) if row else None
+    return next(iter(_intervals(connection, select(schema.interval).where(schema.interval.c.interval_id == interval_id))), None)
+
+
+def _intervals(connection: Connection, query: Select[Any]) -> list[Interval]:
+    return [Interval(**{name: row[name] for name in Interval.__slots__}) for row in connection.execute(query).mappings()]
 
 
 def add_interval(connection: Connection, interval: Interval, *, author: str, added_at: datetime) -> bool:

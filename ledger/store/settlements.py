@@ -17,18 +17,6 @@ from ledger.store.schema import account_covered, batch, event, interval, quarant
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedInterval:
-    """A recorded span [start, end) of an open breaker (`circuit_breaker`) or a model load (`model_load`)."""
-
-    interval_id: str
-    kind: str
-    node: str | None
-    model: str | None
-    start: datetime
-    end: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A contract's settled period, ready to be kept: `document` is the canonical JSON of specification section 9."""
 
@@ -55,15 +43,6 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
     """A transaction that sees one state of the database from its first statement to its last; committed at the end of the block."""
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
         yield connection
-
-
-def recorded_intervals(connection: Connection) -> list[RecordedInterval]:
-    """All recorded intervals, by start and id."""
-    query = select(interval).order_by(interval.c.starts_at, interval.c.interval_id)
-    return [
-        RecordedInterval(interval_id=row.interval_id, kind=row.kind, node=row.node, model=row.model, start=row.starts_at, end=row.ends_at)
-        for row in connection.execute(query)
-    ]
 
 
 def count_unassigned(connection: Connection, start: datetime, end: datetime) -> int:

@@ -1,8 +1,12 @@
-"""Who does something: the user of the operating system, unless another name is given."""
+"""Who does something, unless a name is given: the user who runs ledger."""
 
 import getpass
+import os
 
 
-def author_name(given: str | None = None) -> str:
-    """The given name, or that of the user who runs ledger."""
-    return given or getpass.getuser()
+def author_name() -> str:
+    """The name of the user who runs ledger; `user 1000` where the system has no name for that number, as in many containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from ledger.errors import LedgerError
 from ledger.ingest.mapping import DURATIONS, built_in_mappings
 from ledger.ingest.resubmission import judged_rows
-from ledger.store.database import Database, open_database
+from ledger.store.database import Database
 from ledger.store.events import (
     EVENT_FIELDS,
     Batch,
@@ -28,7 +28,6 @@ from ledger.store.events import (
     staged_fields,
 )
 from ledger.store.quarantine import conflicts_of, resolve
-from ledger.workflows.author import author_name
 from ledger.workflows.void import the_request
 
 CANONICAL = "canonical"
@@ -46,7 +45,7 @@ class Corrected:
 
 
 def correct_request(
-    database_url: str | None, request_id: str, values: Mapping[str, str], *, account: str | None, reason: str, author: str | None = None
+    database: Database, request_id: str, values: Mapping[str, str], *, account: str | None, reason: str, author: str
 ) -> Corrected:
     """Set these columns (texts; "" empties one). Raises LedgerError if a value breaks a rule, or nothing changes."""
     mapping = built_in_mappings()[CANONICAL]
@@ -54,7 +53,7 @@ def correct_request(
     unknown = sorted(set(values) - settable)
     if unknown:
         raise LedgerError(f"{', '.join(unknown)} cannot be set", cure=f"set some of {', '.join(sorted(settable))}", exit_code=2)
-    with open_database(database_url) as database, database.engine.begin() as connection:
+    with database.engine.begin() as connection:
         current = the_request(connection, request_id, account)
         row = {name: _text(value) for name, value in current.fields.items() if name != "clock_clamped"}
         for name in DURATIONS:
@@ -73,10 +72,9 @@ def correct_request(
         }
         if not changes and not current.voided:
             raise LedgerError(f"{request_id} has these values already", cure="nothing to do")
-        by = author_name(author)
-        add_void(connection, current, kind="correct", reason=reason, author=by, voided_at=database.now())
-        _add(connection, database, current, fields, author=by)
-        settled = _settle_conflicts(connection, fields, reason=reason, author=by, at=database.now())
+        add_void(connection, current, kind="correct", reason=reason, author=author, voided_at=database.now())
+        _add(connection, database, current, fields, author=author)
+        settled = _settle_conflicts(connection, fields, reason=reason, author=author, at=database.now())
         return Corrected(
             account=current.account, request_id=request_id, revision=current.revision + 1, changes=changes, conflicts=settled
         )  # fmt: skip

@@ -16,12 +16,13 @@ from operator import attrgetter
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
+
+from ledger.settlement.calendar import zone
 
 PERIOD = "2026-05"
 SEED = 202605
 DAYS = range(1, 32)
-SHANGHAI, LONDON = ZoneInfo("Asia/Shanghai"), ZoneInfo("Europe/London")
+SHANGHAI, LONDON = zone("Asia/Shanghai"), zone("Europe/London")
 HOUR_US = 3_600_000_000
 
 

@@ -12,9 +12,8 @@ from pathlib import Path
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.scalar import parse_instant
 from ledger.errors import LedgerError
-from ledger.store.database import open_database
+from ledger.store.database import Database
 from ledger.store.intervals import Interval, add_interval, lock_intervals, stored_interval
-from ledger.workflows.author import author_name
 
 KINDS = ("circuit_breaker", "model_load")
 REQUIRED = ("kind", "node", "start", "end")
@@ -29,7 +28,7 @@ class IntervalsAdded:
     new: int
 
 
-def add_intervals(database_url: str | None, path: Path, *, author: str | None = None) -> IntervalsAdded:
+def add_intervals(database: Database, path: Path, *, author: str) -> IntervalsAdded:
     """Add the intervals of the file. Raises LedgerError with every line that is wrong; nothing is added then."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -39,7 +38,7 @@ def add_intervals(database_url: str | None, path: Path, *, author: str | None = 
     intervals = list(_intervals(str(path), text, findings))
     if findings:
         raise LedgerError("\n".join(map(str, findings)), cure="correct the file; nothing was added")
-    with open_database(database_url) as database, database.engine.begin() as connection:
+    with database.engine.begin() as connection:
         lock_intervals(connection)
         new = 0
         for interval in intervals:
@@ -48,7 +47,7 @@ def add_intervals(database_url: str | None, path: Path, *, author: str | None = 
                 raise LedgerError(
                     f"the interval {interval.interval_id} is stored with other content", cure="give it another id; nothing was added"
                 )
-            new += add_interval(connection, interval, author=author_name(author), added_at=database.now())
+            new += add_interval(connection, interval, author=author, added_at=database.now())
         return IntervalsAdded(read=len(intervals), new=new)
 
 

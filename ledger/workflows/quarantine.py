@@ -6,6 +6,7 @@ Source: specification, section 2.
 import hashlib
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,10 +16,9 @@ from ledger.errors import LedgerError
 from ledger.ingest.event_rules import Reason
 from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
 from ledger.ingest.resubmission import judged_rows, mapping_of, record_number
-from ledger.store.database import Database, open_database
+from ledger.store.database import Database
 from ledger.store.events import Batch, add_batch, insert_staged, next_batch_id, stage_events, staged_conflicts, unstage
 from ledger.store.quarantine import RefusedRow, add_refused, refused_rows, resolve
-from ledger.workflows.author import author_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,30 +31,28 @@ class Requeued:
     detail: str = ""
 
 
-def list_quarantine(database_url: str | None, *, reason: str | None = None, resolved: bool = False) -> list[RefusedRow]:
+def list_quarantine(database: Database, *, reason: str | None = None, resolved: bool = False) -> list[RefusedRow]:
     """The rows that wait for somebody, or all of them."""
-    with open_database(database_url) as database, database.engine.connect() as connection:
+    with database.engine.connect() as connection:
         return refused_rows(connection, reason=reason, resolved=resolved)
 
 
-def dismiss_row(database_url: str | None, quarantine_id: int, *, reason: str, author: str | None = None) -> bool:
+def dismiss_row(database: Database, quarantine_id: int, *, reason: str, author: str) -> bool:
     """Mark the row dismissed; False if it was resolved before. Raises LedgerError if there is none."""
-    with open_database(database_url) as database, database.engine.begin() as connection:
+    with database.engine.begin() as connection:
         if not refused_rows(connection, ids=[quarantine_id], resolved=True):
             raise LedgerError(f"there is no row {quarantine_id} in quarantine", cure="ledger quarantine list shows their ids")
-        return resolve(
-            connection, quarantine_id, resolution="dismissed", reason=reason, author=author_name(author), at=database.now()
-        )  # fmt: skip
+        return resolve(connection, quarantine_id, resolution="dismissed", reason=reason, author=author, at=database.now())
 
 
 def requeue_rows(
-    database_url: str | None, ids: list[int], *, mapping: Path | None = None, reason: str = "requeued", author: str | None = None
+    database: Database, ids: Sequence[int], *, mapping: Path | None, reason: str, author: str
 ) -> list[Requeued]:
     """Send the rows (all that wait, if none is named) in again, all in one transaction.
 
     Each is read by the mapping under which it came in, or by the given one. What is accepted, or a duplicate by now, is marked requeued.
     """
-    with open_database(database_url) as database, database.engine.begin() as connection:
+    with database.engine.begin() as connection:
         rows = [row for row in refused_rows(connection, ids=ids or None) if row.fields]
         known = {row.quarantine_id for row in rows}
         lacking = [str(one) for one in ids if one not in known]
@@ -68,7 +66,7 @@ def requeue_rows(
             used = given.for_account(account) if given and account else given
             used = used or mapping_of(row.fields, candidates, sha256=row.mapping_sha256, name=row.mapping)
             groups[(used.sha256, row.source, record_number(row.fields))].append((row, used))
-        requeue = _Requeue(connection=connection, database=database, author=author_name(author), reason=reason)
+        requeue = _Requeue(connection=connection, database=database, author=author, reason=reason)
         return sorted(
             (done for group in groups.values() for done in requeue.group([row for row, _ in group], group[0][1])),
             key=lambda done: done.quarantine_id,

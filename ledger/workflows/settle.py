@@ -34,15 +34,14 @@ from ledger.settlement.statement import Statement
 from ledger.settlement.windows import JudgedWindow, judge
 from ledger.store.contracts import StoredVersion, stored_versions
 from ledger.store.database import Database
+from ledger.store.intervals import Interval, stored_intervals
 from ledger.store.settlements import (
     Draft,
-    RecordedInterval,
     count_changed_afterwards,
     count_unassigned,
     count_unresolved,
     keep_drafts,
     one_settlement_at_a_time,
-    recorded_intervals,
     snapshot,
 )
 
@@ -97,7 +96,7 @@ def settle_period(
     with one_settlement_at_a_time(database.engine), snapshot(database.engine) as connection:
         contracts = _in_force(connection, period, contract_id)
         unassigned = cache(partial(count_unassigned, connection))  # contracts of one zone share the month
-        intervals = recorded_intervals(connection)
+        intervals = stored_intervals(connection)
         for position, (versions, terms) in enumerate(contracts, start=1):
             on_contract(terms.last.id, position, len(contracts))
             too_early = None if provisional else _too_early(terms, now)
@@ -112,7 +111,7 @@ def settle_period(
                 changed_afterwards=count_changed_afterwards(connection, terms),
                 is_test=database.is_test,
             )
-            outcome = _settle_contract(connection, terms, intervals, surroundings)
+            outcome = _settle_contract(connection, terms, intervals, surroundings, now)
             if isinstance(outcome, Stopped):
                 stopped.append(outcome)
                 continue
@@ -171,7 +170,7 @@ def _utc(instant: datetime) -> str:
 
 
 def _settle_contract(
-    connection: Connection, terms: Period, intervals: Sequence[RecordedInterval], surroundings: Surroundings
+    connection: Connection, terms: Period, intervals: Sequence[Interval], surroundings: Surroundings, now: datetime
 ) -> tuple[Statement, Draft] | Stopped:
     engine = PostgresEngine(connection)
     plans = contract_plans(terms, intervals, current_events())
@@ -179,7 +178,7 @@ def _settle_contract(
     unrated = find_unrated(terms, cells)
     if unrated:
         return _stopped_by(terms, unrated)
-    judgement = judge(terms, cells)
+    judgement = judge(terms, cells, now)
     percentiles_us: dict[JudgedWindow, int | None] = {}
     for plan in plans:
         percentiles_us |= read_percentiles(engine, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
@@ -194,11 +193,11 @@ def _settle_contract(
     return statement, draft
 
 
-def contract_plans(terms: Period, intervals: Sequence[RecordedInterval], source: exp.Select) -> list[Plan]:
+def contract_plans(terms: Period, intervals: Sequence[Interval], source: exp.Select) -> list[Plan]:
     """The classification plan of each piece of the period, over the standing events that `source` gives."""
-    breakers = [Breaker(node=i.node, start=i.start, end=i.end) for i in intervals if i.kind == "circuit_breaker"]
+    breakers = [Breaker(node=i.node, start=i.starts_at, end=i.ends_at) for i in intervals if i.kind == "circuit_breaker"]
     loads = [
-        ModelLoad(interval_id=i.interval_id, node=i.node, model=i.model, start=i.start, end=i.end)
+        ModelLoad(interval_id=i.interval_id, node=i.node, model=i.model, start=i.starts_at, end=i.ends_at)
         for i in intervals
         if i.kind == "model_load" and i.node is not None and i.model is not None
     ]
@@ -224,8 +223,8 @@ def _stopped_by(terms: Period, unrated: Sequence[Unrated]) -> Stopped:
     )
 
 
-def _breaker_warnings(terms: Period, intervals: Sequence[RecordedInterval]) -> list[str]:
-    spans = [(i.start, i.end) for i in intervals if i.kind == "circuit_breaker"]
+def _breaker_warnings(terms: Period, intervals: Sequence[Interval]) -> list[str]:
+    spans = [(i.starts_at, i.ends_at) for i in intervals if i.kind == "circuit_breaker"]
     return [
         f"{terms.last.id}: {finding.code}: {finding.found}; expected {finding.expected}; {finding.cure}"
         for finding in lint_breaker_share(terms.last, spans, terms.start, terms.end)

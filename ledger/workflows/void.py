@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from ledger.errors import LedgerError
-from ledger.store.database import open_database
+from ledger.store.database import Database
 from ledger.store.events import Revision, add_void, latest_revisions, lock_request
-from ledger.workflows.author import author_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +22,11 @@ class Voided:
     now: bool
 
 
-def void_request(database_url: str | None, request_id: str, *, account: str | None, reason: str, author: str | None = None) -> Voided:
+def void_request(database: Database, request_id: str, *, account: str | None, reason: str, author: str) -> Voided:
     """Withdraw the request. Raises LedgerError if there is none, or more than one account has it."""
-    with open_database(database_url) as database, database.engine.begin() as connection:
+    with database.engine.begin() as connection:
         current = the_request(connection, request_id, account)
-        done = add_void(connection, current, kind="void", reason=reason, author=author_name(author), voided_at=database.now())
+        done = add_void(connection, current, kind="void", reason=reason, author=author, voided_at=database.now())
         return Voided(account=current.account, request_id=request_id, revision=current.revision, now=done)
 
 

@@ -23,7 +23,7 @@ from ledger.settlement.period import Period, contract_period
 from ledger.settlement.settlement import Surroundings, settle
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
 from ledger.settlement.windows import JudgedWindow, judge
-from ledger.store.settlements import RecordedInterval
+from ledger.store.intervals import Interval
 from ledger.workflows.settle import contract_plans
 
 Row = dict[str, str]
@@ -55,7 +55,7 @@ def settle_in_memory(contract_texts: Sequence[str], events: Sequence[Row], inter
 def settle_plans(terms: Period, plans: Sequence[Plan], engine: Engine) -> dict[str, Any]:
     """What an engine makes of the plans."""
     cells: list[Cell] = [cell for plan in plans for cell in read_cells(engine, plan)]
-    judgement = judge(terms, cells)
+    judgement = judge(terms, cells, terms.end)
     percentiles_us: dict[JudgedWindow, int | None] = {}
     for plan in plans:
         percentiles_us |= read_percentiles(engine, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
@@ -88,13 +88,13 @@ def load(events: Sequence[Row], folder: Path) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def recorded(number: int, row: Row) -> RecordedInterval:
+def recorded(number: int, row: Row) -> Interval:
     """A row of intervals.csv as the store keeps it."""
-    return RecordedInterval(
+    return Interval(
         interval_id=row.get("id") or f"interval-{number}",
         kind=row["kind"],
         node=row["node"] or None,
         model=row.get("model") or None,
-        start=datetime.fromisoformat(row["start"]),
-        end=datetime.fromisoformat(row["end"]),
+        starts_at=datetime.fromisoformat(row["start"]),
+        ends_at=datetime.fromisoformat(row["end"]),
     )

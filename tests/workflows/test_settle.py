@@ -90,6 +90,16 @@ def test_a_provisional_settlement_says_so(loaded: None, settle: Callable[..., Re
     assert "PROVISIONAL" in (tmp_path / "out" / "2026-05" / "acme-bank-llm.html").read_text().upper()
 
 
+def test_while_the_month_runs_only_windows_that_have_ended_are_judged(
+    run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path
+) -> None:
+    run_ledger("contract", "add", write_contract(tmp_path))
+    run_ledger("ingest", write_events(tmp_path, [request(1, "2026-05-06T10:00:00+08:00", latency_us=310_000)]))
+    during, after = (settle("2026-05", "--provisional", now=f"2026-05-06T{at}+08:00") for at in ("10:59:59", "11:00:00"))
+    judged = [(statements(result)[0]["windows"]["judged"], statements(result)[0]["budget"]["used"]) for result in (during, after)]  # type: ignore[index]
+    assert judged == [(0, 0), (1, 1)]
+
+
 def test_settling_again_replaces_the_draft_by_the_same_bytes(
     loaded: None, settle: Callable[..., Result], database: Database, tmp_path: Path
 ) -> None:
