@@ -203,7 +203,7 @@ MACROS = (
     ELSE (x[-5:-4]::BIGINT * 60 + x[-2:]::BIGINT) * 60000000 * CASE WHEN x[-6] = '-' THEN -1 ELSE 1 END END""",
     r"""CREATE OR REPLACE TEMP MACRO fraction_us(digits) AS rounded(rpad(digits, 6, '0')[1:6]::BIGINT, digits[7:])""",
     # The first case is the usual one, and quick.
-    r"""CREATE OR REPLACE TEMP MACRO rfc3339_us(x) AS CASE WHEN regexp_full_match(x, '[0-9]{4}-[0-9]{2}-[0-9]{2}T'
+    r"""CREATE OR REPLACE TEMP MACRO rfc3339_us(x) AS CASE WHEN regexp_full_match(x, '[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]'
         '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])') THEN
     epoch_us(try_cast(x AS TIMESTAMPTZ))
     WHEN regexp_full_match(x, '[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]'

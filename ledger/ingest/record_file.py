@@ -137,7 +137,7 @@ def open_records(path: Path, mappings: tuple[Mapping, ...], *, name: str | None 
             str(Path(folder, "records.duckdb")),
             config={
                 "memory_limit": f"{MEMORY_MB}MB",
-                "threads": min(2, os.cpu_count() or 1),
+                "threads": 1,  # more of them cost twice the work; chunks are judged and stored beside each other already
                 "temp_directory": folder,
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
