@@ -214,7 +214,7 @@ def contract_plans(terms: Period, intervals: Sequence[Interval], source: exp.Sel
 
 
 def _stopped_by(terms: Period, unrated: Sequence[Unrated]) -> Stopped:
-    named = "; ".join(f"{u.what} {u.name!r} with {u.requests:,} requests" for u in unrated)
+    named = "; ".join(f"{u.what} {u.name!r} with {u.requests:,} request{'' if u.requests == 1 else 's'}" for u in unrated)
     return Stopped(
         contract_id=terms.last.id,
         problem=f"the contract does not know what was used in {terms.name}: {named}",

@@ -152,7 +152,7 @@ def test_a_queue_that_the_contract_does_not_declare_stops_it(run_ledger: RunLedg
     path.write_text(f"{HEADER},queue\n{request(1, '2026-05-06T10:00:00+08:00')},express\n")
     run_ledger("ingest", path)
     result = settle("2026-05")
-    assert result.exit_code == 1 and "queue 'express' with 1 requests" in result.stderr
+    assert result.exit_code == 1 and "queue 'express' with 1 request\n" in result.stderr
 
 
 def test_events_of_no_contract_are_counted_and_settled_once_there_is_one(
