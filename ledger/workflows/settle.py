@@ -122,9 +122,7 @@ def settle_period(
         if not dry_run and drafts:
             seen = {terms.last.id: {str(one.contract.version): one.content_sha256 for one in versions} for versions, terms in contracts}
             timezone_data = package_version("tzdata")
-            keep_drafts(
-                connection, drafts, period=period, contract_hashes=seen, timezone_data=timezone_data, settled_at=now, author=author
-            )
+            keep_drafts(connection, drafts, period=period, contract_hashes=seen, timezone_data=timezone_data, settled_at=now, author=author)
             fault_point("settle.before_commit")
     fault_point("settle.after_commit")
     files = [] if dry_run or output is None else _write_documents(output / period, statements)
