@@ -3,6 +3,7 @@
 import click
 
 from ledger.cli.options import author_option, pass_database
+from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.workflows.correct import correct_request
 from ledger.workflows.void import void_request
@@ -47,6 +48,6 @@ def correct(database: Database, request_id: str, values: dict[str, str], account
     done = correct_request(database, request_id, values, account=account, reason=reason, author=author)
     click.echo(f"{done.account} {done.request_id}: revision {done.revision} added")
     for name, (before, after) in done.changes.items():
-        click.echo(f"  {name}: {'none' if before is None else before} -> {'none' if after is None else after}")
+        click.echo(printable(f"  {name}: {'none' if before is None else before} -> {'none' if after is None else after}"))
     if done.conflicts:
         click.echo(f"  settles the rows in conflict {', '.join(map(str, done.conflicts))}")

@@ -10,6 +10,7 @@ import click
 
 from ledger.cli.options import echo_json, format_option
 from ledger.ingest.loader import Summary
+from ledger.printable import printable
 from ledger.workflows.ingest import CHECKED_ROWS, FileReport, IngestOptions, check_files
 from ledger.workflows.ingest import ingest as ingest_files
 
@@ -87,21 +88,21 @@ def _warn(reports: list[FileReport]) -> None:
     """Say which files could not be read, and in one line which columns nobody reads."""
     for report in reports:
         if report.error:
-            click.echo(f"error: {report.error.message}\n  {report.error.cure}", err=True)
+            click.echo(f"error: {printable(report.error.message)}\n  {report.error.cure}", err=True)
     ignored = sorted({name for report in reports for name in report.ignored})
     if ignored:
-        click.echo(f"warning: ignored the columns {', '.join(ignored)}", err=True)
+        click.echo(printable(f"warning: ignored the columns {', '.join(ignored)}"), err=True)
 
 
 def _print_text(reports: list[FileReport], total: Summary, *, check: bool) -> None:
     for report in reports:
         if report.error:
             continue
-        click.echo(f"{report.path} ({report.mapping}): {_summary_text(report.summary, check=check)}")
+        click.echo(printable(f"{report.path} ({report.mapping}): {_summary_text(report.summary, check=check)}"))
         for line, reason, detail in report.refused_rows:
-            click.echo(f"  line {line}: {reason}: {detail}")
+            click.echo(printable(f"  line {line}: {reason}: {detail}"))
         for row in report.sample:
-            click.echo("  " + ", ".join(f"{name}={value}" for name, value in row.items() if value is not None))
+            click.echo(printable("  " + ", ".join(f"{name}={value}" for name, value in row.items() if value is not None)))
     if len(reports) > 1:
         click.echo(f"in all: {_summary_text(total, check=check)}")
 

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from ledger.errors import LedgerError
+from ledger.printable import printable
 
 # Command, or group and command -> (module:attribute, one line of help). The line stands here so that `--help` imports nothing.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -112,7 +113,8 @@ def _fail_database(ctx: click.Context, error: Exception) -> NoReturn:
 def _fail(ctx: click.Context, error: Exception, message: str, *, cure: str, exit_code: int) -> NoReturn:
     if os.environ.get("LEDGER_TRACEBACK"):
         traceback.print_exception(error)
-    click.echo(f"error: {message}" + (f"\n  {cure}" if cure else ""), err=True)
+    harmless = "\n".join(map(printable, message.split("\n")))  # a message may quote what telemetry or a file says
+    click.echo(f"error: {harmless}" + (f"\n  {cure}" if cure else ""), err=True)
     ctx.exit(exit_code)
 
 

@@ -6,6 +6,7 @@ import click
 
 from ledger.cli.options import author_option, echo_json, format_option, pass_database
 from ledger.ingest.event_rules import Reason
+from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.store.quarantine import RefusedRow
 from ledger.workflows.quarantine import dismiss_row, list_quarantine, requeue_rows
@@ -25,7 +26,7 @@ def list_rows(database: Database, reason: str | None, resolved: bool, output_for
     for row in rows:
         account = f" {row.account}" if row.account else ""
         done = f" [{row.resolution}: {row.resolution_reason}]" if row.resolution else ""
-        click.echo(f"{row.quarantine_id}{account} {row.source}:{row.line} {row.reason}: {row.detail}{done}")
+        click.echo(printable(f"{row.quarantine_id}{account} {row.source}:{row.line} {row.reason}: {row.detail}{done}"))
 
 
 @click.command()
@@ -50,7 +51,7 @@ def requeue(database: Database, ctx: click.Context, ids: tuple[int, ...], mappin
     """Send refused rows (all that wait, if none is named) in again, through the same rules. Exit code 1 if one is refused again."""
     done = requeue_rows(database, ids, mapping=mapping, reason=reason, author=author)
     for row in done:
-        click.echo(f"{row.quarantine_id} " + ("accepted" if row.accepted else f"{row.reason}: {row.detail}"))
+        click.echo(printable(f"{row.quarantine_id} " + ("accepted" if row.accepted else f"{row.reason}: {row.detail}")))
     if not all(row.accepted for row in done):
         ctx.exit(1)
 

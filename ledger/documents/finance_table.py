@@ -18,7 +18,7 @@ from ledger.documents import wording
 from ledger.documents.grouping import group_lines
 from ledger.documents.local_time import month_words, period_words, window_words_local, zone_words
 from ledger.documents.number import currency_amount, decimal_text, grouped_amount, grouped_count, percent_text, rate_text
-from ledger.documents.wording import printable
+from ledger.printable import printable
 from ledger.settlement.statement import LineKind, Statement, Verdict
 
 _WIDE = 1000  # columns: more than any line has. A narrow terminal wraps a line, but an amount is never cut.

@@ -16,7 +16,7 @@ from ledger.documents import wording
 from ledger.documents.grouping import BandGroup, ModelGroup, group_lines
 from ledger.documents.local_time import month_words, period_words, window_words_local, zone_words
 from ledger.documents.number import currency_amount, decimal_text, grouped_amount, grouped_count, percent_text, rate_text
-from ledger.documents.wording import printable
+from ledger.printable import printable
 from ledger.settlement.statement import Breach, LineKind, Statement, Verdict
 
 NOTES = {

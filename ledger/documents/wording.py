@@ -4,7 +4,6 @@ Takes a contract and gives short English phrases. Source: specification, section
 """
 
 import re
-import unicodedata
 from decimal import Decimal
 from fractions import Fraction
 
@@ -18,11 +17,6 @@ _SPANS = {"h": "hour", "m": "minute", "d": "day"}
 _COMPARED = {"<": "below", "<=": "up to", ">": "above", ">=": "at least"}
 _TOKENS_COMPARED = {"<": "under", "<=": "up to", ">": "over", ">=": "at least"}
 _MEASURED = {"end_to_end": "end to end", "inference": "by inference time", "first_token": "to the first token"}
-
-
-def printable(text: str) -> str:
-    """The text with characters that act instead of showing (controls, direction marks) written as escapes."""
-    return "".join(c if unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp") else f"\\u{ord(c):04x}" for c in text)
 
 
 def duration_words(duration_us: int) -> str:

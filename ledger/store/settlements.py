@@ -81,7 +81,7 @@ def count_changed_afterwards(connection: Connection, period: Period) -> ChangedA
     by_kind = connection.execute(
         select(void.c.kind, func.count().label("number"))
         .join(event, _same_revision())
-        .where(void.c.voided_at >= period.end, *_in_period(period))
+        .where(void.c.voided_at >= period.end, _is_covered(period))
         .group_by(void.c.kind)
     )
     withdrawn = {row.kind: row.number for row in by_kind}
@@ -155,5 +155,15 @@ def _is_withdrawn() -> Select[int]:
     return select(literal(1)).select_from(void).where(_same_revision())
 
 
-def _in_period(period: Period) -> tuple[ColumnElement[bool], ...]:
-    return (event.c.account.in_(_accounts(period)), event.c.received_at >= period.start, event.c.received_at < period.end)
+def _is_covered(period: Period) -> ColumnElement[bool]:
+    """The event is the contract's: an account may belong to it for a part of the period only."""
+    return or_(
+        *(
+            and_(
+                event.c.account.in_(piece.contract.parties.customer.accounts),
+                event.c.received_at >= piece.days.starts[0],
+                event.c.received_at < piece.days.end,
+            )
+            for piece in period.pieces
+        )
+    )

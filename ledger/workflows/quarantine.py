@@ -45,9 +45,7 @@ def dismiss_row(database: Database, quarantine_id: int, *, reason: str, author: 
         return resolve(connection, quarantine_id, resolution="dismissed", reason=reason, author=author, at=database.now())
 
 
-def requeue_rows(
-    database: Database, ids: Sequence[int], *, mapping: Path | None, reason: str, author: str
-) -> list[Requeued]:
+def requeue_rows(database: Database, ids: Sequence[int], *, mapping: Path | None, reason: str, author: str) -> list[Requeued]:
     """Send the rows (all that wait, if none is named) in again, all in one transaction.
 
     Each is read by the mapping under which it came in, or by the given one. What is accepted, or a duplicate by now, is marked requeued.

@@ -24,14 +24,14 @@ from ledger.documents.invoice import invoice_html
 from ledger.documents.settlement_json import canonical_bytes, statement_to_json
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
-from ledger.rating.cells import read_cells, read_percentiles
+from ledger.rating.cells import Engine, read_cells, read_percentiles
 from ledger.rating.plan import Breaker, ModelLoad, Plan
 from ledger.rating.postgres import PostgresEngine, current_events
 from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period, contract_period
 from ledger.settlement.settlement import Surroundings, Unrated, find_unrated, settle
 from ledger.settlement.statement import Statement
-from ledger.settlement.windows import JudgedWindow, judge
+from ledger.settlement.windows import JudgedWindow, Judgement, judge
 from ledger.store.contracts import StoredVersion, stored_versions
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
@@ -106,7 +106,7 @@ def settle_period(
             surroundings = Surroundings(
                 state="provisional" if provisional else "draft",
                 contract_hashes=_hashes(versions, terms),
-                minor_digits=Currency(terms.last.money.currency).exponent or 0,
+                minor_digits=minor_digits_of(terms),
                 unresolved=count_unresolved(connection, terms, unassigned(terms.start, terms.end)),
                 changed_afterwards=count_changed_afterwards(connection, terms),
                 is_test=database.is_test,
@@ -121,18 +121,9 @@ def settle_period(
             warnings += _breaker_warnings(terms, intervals)
             fault_point("settle.after_contract")
         if not dry_run and drafts:
-            keep_drafts(
-                connection,
-                drafts,
-                period=period,
-                contract_hashes={
-                    terms.last.id: {str(stored.contract.version): stored.content_sha256 for stored in versions}
-                    for versions, terms in contracts
-                },
-                timezone_data=package_version("tzdata"),
-                settled_at=now,
-                author=author,
-            )
+            seen = {terms.last.id: {str(one.contract.version): one.content_sha256 for one in versions} for versions, terms in contracts}
+            timezone_data = package_version("tzdata")
+            keep_drafts(connection, drafts, period=period, contract_hashes=seen, timezone_data=timezone_data, settled_at=now, author=author)
             fault_point("settle.before_commit")
     fault_point("settle.after_commit")
     files = [] if dry_run or output is None else _write_documents(output / period, statements)
@@ -179,9 +170,7 @@ def _settle_contract(
     if unrated:
         return _stopped_by(terms, unrated)
     judgement = judge(terms, cells, now)
-    percentiles_us: dict[JudgedWindow, int | None] = {}
-    for plan in plans:
-        percentiles_us |= read_percentiles(engine, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
+    percentiles_us = breach_percentiles(engine, plans, judgement)
     statement = settle(terms, cells, judgement, percentiles_us, surroundings)
     draft = Draft(
         contract_id=terms.last.id,
@@ -214,8 +203,21 @@ def contract_plans(terms: Period, intervals: Sequence[Interval], source: exp.Sel
     ]
 
 
+def breach_percentiles(engine: Engine, plans: Sequence[Plan], judgement: Judgement) -> dict[JudgedWindow, int | None]:
+    """The percentile of each breached window in microseconds, from the plan of its piece; None if its request has no number."""
+    found: dict[JudgedWindow, int | None] = {}
+    for plan in plans:
+        found |= read_percentiles(engine, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
+    return found
+
+
+def minor_digits_of(terms: Period) -> int:
+    """The digits after the point of the contract's currency; 0 for one that has no smaller unit."""
+    return Currency(terms.last.money.currency).exponent or 0
+
+
 def _stopped_by(terms: Period, unrated: Sequence[Unrated]) -> Stopped:
-    named = "; ".join(f"{u.what} {u.name!r} with {u.requests:,} requests" for u in unrated)
+    named = "; ".join(f"{u.what} {u.name!r} with {u.requests:,} request{'' if u.requests == 1 else 's'}" for u in unrated)
     return Stopped(
         contract_id=terms.last.id,
         problem=f"the contract does not know what was used in {terms.name}: {named}",

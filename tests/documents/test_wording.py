@@ -3,7 +3,8 @@
 import pytest
 
 from ledger.contract.scalar import parse_span
-from ledger.documents.wording import duration_words, milliseconds, printable, span_words, window_words
+from ledger.documents.wording import duration_words, milliseconds, span_words, window_words
+from ledger.printable import printable
 
 
 @pytest.mark.parametrize(

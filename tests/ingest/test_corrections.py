@@ -66,6 +66,17 @@ def test_rows_are_listed_dismissed_and_sent_in_again(tmp_path: Path, run_ledger:
     assert [entry["reason"] for entry in json.loads(run_ledger("quarantine", "list", "--format", "json").stdout)] == ["bad_instant"]
 
 
+def test_what_a_row_says_cannot_act_on_the_terminal(tmp_path: Path, run_ledger: Run) -> None:
+    hostile = "\x1b]0;owned\x07\u202e"
+    file = write_rows(tmp_path / "rows.csv", [row(request_id="a", account=hostile).replace("90000", f"{hostile}9")])
+    shown = run_ledger("ingest", file, "--check").output + run_ledger("ingest", file).output
+    shown += run_ledger("quarantine", "list").output + run_ledger("quarantine", "requeue").output
+    run_ledger("ingest", write_rows(tmp_path / "two.csv", [row(request_id="b"), row(request_id="b", account=hostile)]))
+    shown += run_ledger("void", "b", "--reason", "test").output
+    assert "\\u001b]0;owned\\u0007\\u202e9" in shown
+    assert not any(character in shown for character in hostile if not character.isprintable())
+
+
 def test_intervals_are_added_all_or_none_and_once(tmp_path: Path, run_ledger: Run, query: Query) -> None:
     header = "kind,node,start,end,model,id\n"
     good = tmp_path / "good.csv"

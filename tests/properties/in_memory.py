@@ -8,23 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from iso4217 import Currency
 
 from ledger.contract.reader import read_contract
 from ledger.documents.settlement_json import statement_to_json
 from ledger.ingest.chunk import judge_chunk
 from ledger.ingest.mapping import built_in_mappings
 from ledger.ingest.record_file import open_records
-from ledger.rating.cells import Engine, read_cells, read_percentiles
+from ledger.rating.cells import Engine, read_cells
 from ledger.rating.duckdb import DuckDbEngine, all_of
 from ledger.rating.plan import Plan
 from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period, contract_period
 from ledger.settlement.settlement import Surroundings, settle
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
-from ledger.settlement.windows import JudgedWindow, judge
+from ledger.settlement.windows import judge
 from ledger.store.intervals import Interval
-from ledger.workflows.settle import contract_plans
+from ledger.workflows.settle import breach_percentiles, contract_plans, minor_digits_of
 
 Row = dict[str, str]
 NOW_US = (datetime(2040, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
@@ -56,13 +55,11 @@ def settle_plans(terms: Period, plans: Sequence[Plan], engine: Engine) -> dict[s
     """What an engine makes of the plans."""
     cells: list[Cell] = [cell for plan in plans for cell in read_cells(engine, plan)]
     judgement = judge(terms, cells, terms.end)
-    percentiles_us: dict[JudgedWindow, int | None] = {}
-    for plan in plans:
-        percentiles_us |= read_percentiles(engine, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
+    percentiles_us = breach_percentiles(engine, plans, judgement)
     surroundings = Surroundings(
         state="draft",
         contract_hashes={},
-        minor_digits=Currency(terms.last.money.currency).exponent or 0,
+        minor_digits=minor_digits_of(terms),
         unresolved=Unresolved(),
         changed_afterwards=ChangedAfterwards(),
     )

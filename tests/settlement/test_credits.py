@@ -1,6 +1,5 @@
 """Credits: what a refunded window gives back, at which rate, the cap on it, and the minimum that charges are lifted to."""
 
-
 import pytest
 
 from ledger.settlement.cell import Cell, Outcome

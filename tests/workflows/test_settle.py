@@ -151,7 +151,7 @@ def test_a_queue_that_the_contract_does_not_declare_stops_it(run_ledger: RunLedg
     path.write_text(f"{HEADER},queue\n{request(1, '2026-05-06T10:00:00+08:00')},express\n")
     run_ledger("ingest", path)
     result = settle("2026-05")
-    assert result.exit_code == 1 and "queue 'express' with 1 requests" in result.stderr
+    assert result.exit_code == 1 and "queue 'express' with 1 request\n" in result.stderr
 
 
 def test_events_of_no_contract_are_counted_and_settled_once_there_is_one(
@@ -170,6 +170,21 @@ def test_events_of_no_contract_are_counted_and_settled_once_there_is_one(
     assert [statement["events"]["total"] for statement in after] == [1, 1]  # type: ignore[index]
     assert after[0]["unresolved"]["unassigned"] == 0  # type: ignore[index]
     assert before[0]["lines"] == after[0]["lines"]
+
+
+def test_a_void_after_the_month_is_a_change_of_the_contract_that_had_the_account_then(
+    run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path
+) -> None:
+    """The account moves from one contract to another in the middle of the month."""
+    until = next(line for line in BASE.splitlines() if line.strip().startswith("until:"))
+    start = next(line for line in BASE.splitlines() if line.strip().startswith("from:"))
+    before = write_contract(tmp_path, (until, "  until: 2026-05-15"))
+    after = write_contract(tmp_path, ("id: acme-bank-llm", "id: successor"), (start, "  from: 2026-05-15"), name="after.yaml")
+    assert run_ledger("contract", "add", before, after).exit_code == 0
+    run_ledger("ingest", write_events(tmp_path, [request(n, f"2026-05-{day}T10:00:00+08:00") for n, day in ((1, "14"), (2, "15"))]))
+    run_ledger("void", "r000001", "--reason", "test call", now="2026-06-02T00:00:00Z")
+    changed = {statement["contract"]: statement["changed_afterwards"]["voids"] for statement in statements(settle("2026-05"))}  # type: ignore[index]
+    assert changed == {"acme-bank-llm": 1, "successor": 0}
 
 
 def test_each_month_has_its_own_budget(run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path) -> None:
