@@ -65,9 +65,7 @@ def run_ledger(url: str, *arguments: str | Path) -> Measured:
     """Runs the whole command in a process of its own; stops the benchmark if it fails."""
     command: Sequence[str] = [sys.executable, "-m", "ledger", *map(str, arguments)]
     started = time.perf_counter()
-    process = subprocess.Popen(
-        command, env=os.environ | {"LEDGER_DATABASE_URL": url}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    process = subprocess.Popen(command, env=os.environ | {"LEDGER_DATABASE_URL": url}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - started
     if status != 0:

@@ -48,7 +48,9 @@ def quoted(diagnostic: Diagnostic, lines: Sequence[str]) -> str:
 def _summary(checked: Sequence[CheckedFile]) -> str:
     errors = sum(file.count(Severity.ERROR) for file in checked)
     warnings = sum(file.count(Severity.WARNING) for file in checked)
-    return f"{_counted(len(checked), 'file')}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}"
+    examples = sum(len(file.contract.examples) for file in checked if file.contract is not None)
+    unproved = f"; {_counted(examples, 'example')} read but not run" if examples else ""
+    return f"{_counted(len(checked), 'file')}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}{unproved}"
 
 
 def _counted(number: int, noun: str) -> str:

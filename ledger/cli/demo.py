@@ -1,5 +1,8 @@
 """`ledger demo`: shows in a minute what ledger does, with nothing of the user's touched."""
 
+import os
+import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -31,6 +34,7 @@ def demo(output: Path) -> None:
 
 def _told(done: Demo, output: Path) -> str:
     width = max(len(statement.contract.parties.customer.name) for statement in done.settled.statements)
+    program = _program()
     lines = [
         "",
         f"May 2026 is settled: {_loaded(done)}, {len(done.contracts)} contracts.",
@@ -54,12 +58,20 @@ def _told(done: Demo, output: Path) -> str:
         "",
         "Next, with a contract and telemetry of yours:",
         "",
-        "  ledger contract check FILE     every error with its line, and what is probably not meant",
-        "  ledger contract add FILE       put it into force",
-        "  ledger ingest PATH             load telemetry, as often as you like",
-        "  ledger settle 2026-05          the table for finance, and the invoices",
+        f"  {program} contract check FILE     every error with its line, and what is probably not meant",
+        f"  {program} contract add FILE       put it into force",
+        f"  {program} ingest PATH             load telemetry, as often as you like",
+        f"  {program} settle 2026-05          the table for finance, and the invoices",
     ]
     return "\n".join(lines)
+
+
+def _program() -> str:
+    """How the reader calls this program: by its name if the shell finds it, else by its path."""
+    if shutil.which("ledger"):
+        return "ledger"
+    called = Path(sys.argv[0])
+    return os.path.relpath(called) if called.name == "ledger" else "python -m ledger"
 
 
 def _loaded(done: Demo) -> str:

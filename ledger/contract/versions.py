@@ -85,7 +85,8 @@ def _check_contract(versions: _Versions, *, complete: bool) -> Iterator[tuple[st
                 path=("effective",),
                 found=f"version {last} in force together with version {others} from {overlap.from_on}",
                 expected="one version in force on each day",
-                cure=f"end version {others} with `until: {overlap.from_on}`, or write `replaces` in version {last} if it corrects it",
+                cure=f"write `replaces: {overlap.versions[0]}` in version {last}, which then stands for it on the days that both cover; "
+                f"or, before it is added, end version {others} with `until: {overlap.from_on}`",
             ),
         )
 

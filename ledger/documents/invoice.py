@@ -86,7 +86,7 @@ def _requests(statement: Statement) -> dict[str, str]:
     cancelled = outcomes.get("cancelled", 0)
     return {
         "total": grouped_count(events.total) if events.total else "",
-        "billed": grouped_count(events.billed),
+        "answered": grouped_count(outcomes.get("success", 0)),
         "failed": grouped_count(failed) if failed else "",
         "cancelled": grouped_count(cancelled) if cancelled else "",
     }

@@ -12,7 +12,7 @@ from ledger.contract.scalar import Span
 from ledger.documents.number import decimal_text, grouped_count, percent_text
 from ledger.settlement.statement import InvoiceLine, LineKind
 
-TOKENS = {"input": "Input tokens", "cached_input": "Cached input tokens", "output": "Output tokens"}
+TOKENS = {"input": "Input tokens, not cached", "cached_input": "Cached input tokens", "output": "Output tokens"}
 _SPANS = {"h": "hour", "m": "minute", "d": "day"}
 _COMPARED = {"<": "below", "<=": "up to", ">": "above", ">=": "at least"}
 _TOKENS_COMPARED = {"<": "under", "<=": "up to", ">": "over", ">=": "at least"}

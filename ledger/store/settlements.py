@@ -15,6 +15,8 @@ from ledger.settlement.period import Period
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
 from ledger.store.schema import account_covered, batch, event, interval, quarantine, run, settlement, void
 
+SAMPLE = 3  # requests that are named where many are meant
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
@@ -45,15 +47,25 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def count_unassigned(connection: Connection, start: datetime, end: datetime) -> int:
-    """Standing events received in [start, end) whose account no contract covers at that instant."""
+def count_unassigned(connection: Connection, start: datetime, end: datetime) -> dict[str, int]:
+    """Standing events received in [start, end) whose account no contract covers at that instant: how many by account, most first."""
     covered = select(literal(1)).where(
         account_covered.c.account == event.c.account, account_covered.c.in_force.op("@>")(event.c.received_at)
     )
-    query = select(func.count()).where(
-        event.c.received_at >= start, event.c.received_at < end, not_(covered.exists()), not_(_is_withdrawn().exists())
+    query = (
+        select(event.c.account, func.count().label("number"))
+        .where(event.c.received_at >= start, event.c.received_at < end, not_(covered.exists()), not_(_is_withdrawn().exists()))
+        .group_by(event.c.account)
+        .order_by(func.count().desc(), event.c.account)
     )
-    return int(connection.scalar(query) or 0)
+    return {row.account: row.number for row in connection.execute(query)}
+
+
+def sample_requests(connection: Connection, period: Period, what: str, name: str) -> list[str]:
+    """A few standing requests of the period with this model or queue (`what`), for people to look at."""
+    named = event.c.model if what == "model" else event.c.queue
+    query = select(event.c.request_id).where(named == name, _is_covered(period), not_(_is_withdrawn().exists()))
+    return list(connection.scalars(query.order_by(event.c.received_at, event.c.request_id).limit(SAMPLE)))
 
 
 def count_unresolved(connection: Connection, period: Period, unassigned: int) -> Unresolved:
@@ -87,7 +99,8 @@ def count_changed_afterwards(connection: Connection, period: Period) -> ChangedA
     withdrawn = {row.kind: row.number for row in by_kind}
     repairs = connection.scalar(
         select(func.count()).where(
-            quarantine.c.resolution.in_(("requeued", "corrected")),
+            # A row in conflict that a correction settled is that correction, and counted as one.
+            quarantine.c.resolution == "requeued",
             quarantine.c.resolved_at >= period.end,
             quarantine.c.account.in_(_accounts(period)),
             quarantine.c.received_at >= period.start,

@@ -45,12 +45,10 @@ class Demo:
 def run_demo(output: Path, on_step: Callable[[str], None]) -> Demo:
     """Writes telemetry and invoices into the folder, which is made if needed. `on_step` is told what begins."""
     on_step("writing a month of made-up telemetry")
-    telemetry = output / "telemetry"
     try:
-        telemetry.mkdir(parents=True, exist_ok=True)
-        month = write_demo_month(telemetry)
+        month = write_demo_month(output)
     except OSError as error:
-        message = f"the demo cannot write into {error.filename or telemetry}: {error.strerror}"
+        message = f"the demo cannot write into {error.filename or output}: {error.strerror}"
         raise LedgerError(message, cure="give another folder with --output", exit_code=4) from error
     on_step(f"making the test database {DEMO_DATABASE}")
     with _fresh_database() as database:

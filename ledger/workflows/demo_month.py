@@ -87,9 +87,11 @@ class DemoMonth:
 
 
 def write_demo_month(folder: Path) -> DemoMonth:
-    """Writes two telemetry files and one of breaker intervals into the folder, which must exist. Same lines every time."""
+    """Writes two telemetry files into `telemetry/` of the folder, and one of breaker intervals beside it. Same lines every time."""
+    telemetry = folder / "telemetry"
+    telemetry.mkdir(parents=True, exist_ok=True)
     acme, northwind = list(_acme(Dice(SEED))), list(_northwind(Dice(SEED + 1)))
-    files = (folder / f"acme-bank-{PERIOD}.csv", folder / f"northwind-retail-{PERIOD}.jsonl.gz")
+    files = (telemetry / f"acme-bank-{PERIOD}.csv", telemetry / f"northwind-retail-{PERIOD}.jsonl.gz")
     files[0].write_text(_as_csv(acme), "utf-8", newline="")
     # A gzip header holds the time of writing; it is left out, so that a second demo finds the file that it knows.
     files[1].write_bytes(gzip.compress(_as_json_lines(northwind).encode(), compresslevel=1, mtime=0))

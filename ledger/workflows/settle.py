@@ -42,9 +42,11 @@ from ledger.store.settlements import (
     count_unresolved,
     keep_drafts,
     one_settlement_at_a_time,
+    sample_requests,
     snapshot,
 )
 
+NAMED_ACCOUNTS = 5
 MICROSECOND = timedelta(microseconds=1)
 
 
@@ -107,7 +109,7 @@ def settle_period(
                 state="provisional" if provisional else "draft",
                 contract_hashes=_hashes(versions, terms),
                 minor_digits=minor_digits_of(terms),
-                unresolved=count_unresolved(connection, terms, unassigned(terms.start, terms.end)),
+                unresolved=count_unresolved(connection, terms, sum(unassigned(terms.start, terms.end).values())),
                 changed_afterwards=count_changed_afterwards(connection, terms),
                 is_test=database.is_test,
             )
@@ -119,6 +121,7 @@ def settle_period(
             statements.append(statement)
             drafts.append(draft)
             warnings += _breaker_warnings(terms, intervals)
+            warnings += [line for line in _unassigned_warnings(unassigned(terms.start, terms.end)) if line not in warnings]
             fault_point("settle.after_contract")
         if not dry_run and drafts:
             seen = {terms.last.id: {str(one.contract.version): one.content_sha256 for one in versions} for versions, terms in contracts}
@@ -126,7 +129,7 @@ def settle_period(
             keep_drafts(connection, drafts, period=period, contract_hashes=seen, timezone_data=timezone_data, settled_at=now, author=author)
             fault_point("settle.before_commit")
     fault_point("settle.after_commit")
-    files = [] if dry_run or output is None else _write_documents(output / period, statements)
+    files = [] if dry_run or output is None or not statements else _write_documents(output / period, statements)
     return Settled(period=period, statements=tuple(statements), stopped=tuple(stopped), warnings=tuple(warnings), files=tuple(files))
 
 
@@ -168,7 +171,7 @@ def _settle_contract(
     cells = [cell for plan in plans for cell in read_cells(engine, plan)]
     unrated = find_unrated(terms, cells)
     if unrated:
-        return _stopped_by(terms, unrated)
+        return _stopped_by(connection, terms, unrated)
     judgement = judge(terms, cells, now)
     percentiles_us = breach_percentiles(engine, plans, judgement)
     statement = settle(terms, cells, judgement, percentiles_us, surroundings)
@@ -216,8 +219,21 @@ def minor_digits_of(terms: Period) -> int:
     return Currency(terms.last.money.currency).exponent or 0
 
 
-def _stopped_by(terms: Period, unrated: Sequence[Unrated]) -> Stopped:
-    named = "; ".join(f"{u.what} {u.name!r} with {u.requests:,} request{'' if u.requests == 1 else 's'}" for u in unrated)
+def _unassigned_warnings(by_account: dict[str, int]) -> list[str]:
+    """Accounts without a contract, by name."""
+    if not by_account:
+        return []
+    named = [f"{account} ({count:,})" for account, count in list(by_account.items())[:NAMED_ACCOUNTS]]
+    more = f" and {len(by_account) - NAMED_ACCOUNTS} more" if len(by_account) > NAMED_ACCOUNTS else ""
+    return [f"no contract covers the requests of {', '.join(named)}{more}; add the accounts to a contract"]
+
+
+def _stopped_by(connection: Connection, terms: Period, unrated: Sequence[Unrated]) -> Stopped:
+    named = "; ".join(
+        f"{u.what} {u.name!r} with {u.requests:,} request{'' if u.requests == 1 else 's'}, "
+        f"such as {', '.join(sample_requests(connection, terms, u.what, u.name))}"
+        for u in unrated
+    )
     return Stopped(
         contract_id=terms.last.id,
         problem=f"the contract does not know what was used in {terms.name}: {named}",

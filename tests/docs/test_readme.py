@@ -8,21 +8,18 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
+from ledger.workflows.demo_month import write_demo_month
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("ledger/**/README.md")])
-TELEMETRY = "request_id,model,received_at,ttft_ms,e2e_ms,input_tokens,output_tokens\nr1,{model},2026-05-06T10:00:00+08:00,80,150,1000,500\n"
 
 
 def test_the_walk_through_runs_as_written(run_ledger: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "contracts").symlink_to(ROOT / "contracts")
-    (tmp_path / "telemetry" / "2026-05").mkdir(parents=True)
+    write_demo_month(tmp_path / "ledger-demo")
     monkeypatch.chdir(tmp_path)
-    contract = (ROOT / "contracts" / "acme-bank.yaml").read_text()
-    model = re.search(r"^models:\n(?:\s*#.*\n)*\s+([^\s:]+):", contract, re.MULTILINE)
-    assert model
-    (tmp_path / "telemetry" / "2026-05" / "gateway.csv").write_text(TELEMETRY.format(model=model[1]))
     commands = re.findall(r"^    ledger (.+)$", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert {command.split()[0] for command in commands} >= {"contract", "ingest", "quarantine", "settle"}
+    assert {command.split()[0] for command in commands} >= {"contract", "ingest", "interval", "quarantine", "settle"}
     for command in commands:
         result = run_ledger(*shlex.split(command))
         assert result.exit_code == 0, f"{command}: {result.stderr}"

@@ -58,6 +58,8 @@ def test_a_folder_that_cannot_be_written_is_said_in_one_line(embedded: Server, t
 
 def test_every_command_that_the_readme_and_the_demo_name_exists() -> None:
     text = (ROOT / "README.md").read_text("utf-8") + (ROOT / "ledger" / "cli" / "demo.py").read_text("utf-8")
-    named = re.findall(r"(?:^ {4}|`|\")(?: {2})?ledger ((?:contract |database |quarantine )?[a-z]+)", text, flags=re.M)
+    named = re.findall(
+        r"(?:^ {4}|`|\")(?: {2})?(?:ledger|{program}) ((?:contract |database |interval |quarantine )?[a-z]+)", text, flags=re.M
+    )
     assert len(named) > 8
     assert [name for name in named if name not in COMMANDS] == []

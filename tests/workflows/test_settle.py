@@ -151,7 +151,7 @@ def test_a_queue_that_the_contract_does_not_declare_stops_it(run_ledger: RunLedg
     path.write_text(f"{HEADER},queue\n{request(1, '2026-05-06T10:00:00+08:00')},express\n")
     run_ledger("ingest", path)
     result = settle("2026-05")
-    assert result.exit_code == 1 and "queue 'express' with 1 request\n" in result.stderr
+    assert result.exit_code == 1 and "queue 'express' with 1 request, such as r000001\n" in result.stderr
 
 
 def test_events_of_no_contract_are_counted_and_settled_once_there_is_one(
@@ -160,7 +160,9 @@ def test_events_of_no_contract_are_counted_and_settled_once_there_is_one(
     run_ledger("contract", "add", write_contract(tmp_path))
     at = "2026-05-06T10:00:00+08:00"
     run_ledger("ingest", write_events(tmp_path, [request(1, at), request(2, at, account="newcomer")]))
-    before = statements(settle("2026-05"))
+    first = settle("2026-05")
+    assert "no contract covers the requests of newcomer (1)" in first.stderr
+    before = statements(first)
     assert before[0]["unresolved"]["unassigned"] == 1  # type: ignore[index]
     newcomer = write_contract(
         tmp_path, ("id: acme-bank-llm", "id: newcomer"), ("    - acme-bank\n", "    - newcomer\n"), name="newcomer.yaml"
