@@ -33,6 +33,7 @@ from ledger.store.events import (
     other_mappings,
     stage_events,
     staged_conflicts,
+    unstage_duplicates,
 )
 from ledger.store.quarantine import add_refused
 
@@ -161,8 +162,9 @@ class _Loader:
             with chunk.event_stream(batch_id=None) as stream:
                 stage_events(connection, stream)
             fault_point("ingest.after_copy")
+            duplicates = unstage_duplicates(connection)
             new = insert_staged(connection, batch_id)
-            if new < chunk.events:
+            if new + duplicates < chunk.events:
                 conflicts = staged_conflicts(connection)
         else:
             with chunk.event_stream(batch_id=batch_id) as stream:

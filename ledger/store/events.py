@@ -96,13 +96,31 @@ def copy_events(connection: Connection, stream: IO[bytes]) -> int:
         raise IdentityTaken from error
 
 
+def analyze_events(connection: Connection) -> None:
+    """Let PostgreSQL plan by the events that stand there now; else it would do so only when it next looks by itself."""
+    connection.execute(text("ANALYZE event"))
+
+
 def stage_events(connection: Connection, stream: IO[bytes]) -> int:
     """Put the events of the stream (CSV of EVENT_FIELDS and the record's number) aside until the end of the transaction."""
     connection.execute(text("CREATE TEMPORARY TABLE staged (LIKE event, record bigint NOT NULL) ON COMMIT DROP"))
     connection.execute(text("ALTER TABLE staged ALTER batch_id DROP NOT NULL, ALTER revision DROP NOT NULL"))
     count = copy_rows(connection, "staged", (*EVENT_FIELDS, "record"), stream)
-    connection.execute(text("ANALYZE staged"))
+    connection.execute(text("ANALYZE staged (account, request_id, received_at)"))
     return count
+
+
+def unstage_duplicates(connection: Connection) -> int:
+    """Forget the staged events that equal a stored revision; gives their number. Only the span of their instants is looked at."""
+    equal = sql.SQL(" AND ").join(
+        sql.SQL("e.{field} IS NOT DISTINCT FROM s.{field}").format(field=sql.Identifier(name)) for name in COMPARED_FIELDS
+    )
+    statement = sql.SQL(
+        "DELETE FROM staged s USING event e WHERE e.account = s.account AND e.request_id = s.request_id AND {equal} AND e.received_at "
+        "BETWEEN (SELECT min(received_at) FROM staged) AND (SELECT max(received_at) FROM staged)"
+    ).format(equal=equal)
+    with driver_cursor(connection) as cursor:
+        return cursor.execute(statement).rowcount
 
 
 def insert_staged(connection: Connection, batch_id: int) -> int:

@@ -18,9 +18,11 @@ from ledger.ingest.loader import Summary, load_file
 from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
 from ledger.ingest.record_file import RecordFile, open_records
 from ledger.store.database import open_database
+from ledger.store.events import analyze_events
 from ledger.workflows.author import author_name
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".parquet", ".txt")
+ANALYZED_ROWS = 50_000  # new ones after which the plans of a settlement would be bad
 CHECKED_ROWS = 1_000
 SHOWN_ROWS = 3
 
@@ -69,6 +71,9 @@ def ingest(
                     on_file(path, records.records)
                 summary = load_file(database, records, author=author_name(), again=options.again, on_progress=on_progress)
                 reports.append(FileReport(path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored))
+        if sum(report.summary.new for report in reports) >= ANALYZED_ROWS:
+            with database.engine.begin() as connection:
+                analyze_events(connection)
     return reports
 
 
