@@ -4,10 +4,12 @@ Takes a file and gives `RecordFile`: which fields it has, how many records, and 
 fields that a mapping reads, and why a line is no record (`#malformed`). Rows stay inside DuckDB. Source: specification, section 2.
 """
 
+import codecs
 import csv
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +20,7 @@ import duckdb
 from sqlglot import exp
 
 from ledger.errors import LedgerError
+from ledger.ingest.compression import Compression, check_whole, compression_of, decompressed
 from ledger.ingest.expression import FILE_STEM_COLUMN, MACROS, RECORD_COLUMN, field_key
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import DELIMITERS, FileFormat, Mapping
@@ -27,7 +30,7 @@ SAMPLED_RECORDS = 10_000  # in which the fields of a JSON file are looked up
 LONGEST_QUOTED_LINES = 1_000  # lines that one quoted CSV cell may span
 LARGEST_BROKEN_ARRAY_BYTES = 64_000_000
 
-_COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_NO_SPACE = re.compile(r"[^ \t\r\n]")
 _LINE_DELIMITER = "\x01\x02\x03\x04"  # stands in no text, so that a line is one cell
 
 
@@ -165,7 +168,8 @@ def _read(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Map
     source = _source_link(connection)
     with open(source, "rb") as file:
         start = file.read(4)
-    compression = next((name for magic, name in _COMPRESSIONS.items() if start.startswith(magic)), "uncompressed")
+    compression = compression_of(start)
+    check_whole(path, compression)
     if start == b"PAR1":
         return _read_parquet(connection, path, mappings, source)
     if _is_array(connection, path, source, compression):
@@ -180,7 +184,7 @@ def _read(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Map
     return _described_csv(connection, path, mappings, first[0])
 
 
-def _is_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: str) -> bool:
+def _is_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: Compression) -> bool:
     """Whether the text begins with `[`."""
     try:
         rows = connection.execute(
@@ -193,7 +197,7 @@ def _is_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, co
     return rows is not None and rows[0].lstrip().startswith("[")
 
 
-def _load_lines(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: str) -> None:
+def _load_lines(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: Compression) -> None:
     """The table `record`: each line that is not blank, with its number; then the lines that are no text, with their fault."""
     connection.execute(
         "CREATE TABLE record AS "
@@ -223,7 +227,7 @@ def _load_lines(connection: duckdb.DuckDBPyConnection, path: Path, source: str, 
     connection.execute("INSERT INTO record SELECT line, text, fault FROM rejected ORDER BY line")
 
 
-def _load_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: str) -> None:
+def _load_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: Compression) -> None:
     """The table `record` of the objects of a JSON array, numbered from 1."""
     statement = (
         "CREATE OR REPLACE TABLE record AS SELECT row_number() OVER () AS line, json::VARCHAR AS text, NULL::VARCHAR AS fault "
@@ -231,36 +235,59 @@ def _load_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, 
     )
     try:
         connection.execute(statement, [source, compression])
+        if _is_whole_array(connection, path, compression):
+            return
     except duckdb.InvalidInputException:
-        # One object that is no JSON (half a surrogate, say) must not take its neighbours with it.
-        connection.execute("CREATE OR REPLACE TABLE record (line BIGINT, text VARCHAR, fault VARCHAR)")
-        objects = list(_array_objects(path, compression))
-        connection.execute(
-            "INSERT INTO record SELECT generate_subscripts($1, 1), unnest($1), NULL",
-            [objects],
-        )
+        pass
+    # One object that is no JSON (half a surrogate, say) must not take its neighbours with it.
+    connection.execute("CREATE OR REPLACE TABLE record (line BIGINT, text VARCHAR, fault VARCHAR)")
+    objects = list(_array_objects(path, compression))
+    connection.execute("INSERT INTO record SELECT generate_subscripts($1, 1), unnest($1), NULL", [objects])
 
 
-def _array_objects(path: Path, compression: str) -> Iterator[str]:
-    """The texts of the array's objects. Raises LedgerError if it is no array."""
-    broken = LedgerError(f"{path}: not a JSON array", cure="check that the file is whole, or write JSON Lines")
-    if compression == "zstd" or path.stat().st_size > LARGEST_BROKEN_ARRAY_BYTES:
+def _is_whole_array(connection: duckdb.DuckDBPyConnection, path: Path, compression: Compression) -> bool:
+    """Whether the objects in `record`, brackets and commas are all that the file has: DuckDB ignores a missing `]` and what follows one.
+
+    The byte order mark is left out, and white space wherever it stands.
+    """
+    row = connection.execute("SELECT count(*), sum(strlen(regexp_replace(text, '[ \\t\\r\\n]+', '', 'g'))) FROM record").fetchone()
+    assert row is not None
+    count, object_bytes = row
+    file_bytes, first, last = 0, b"", b""
+    for piece in decompressed(path, compression):
+        significant = piece.translate(None, b" \t\r\n")
+        file_bytes, first, last = file_bytes + len(significant), first or significant[:3], significant[-1:] or last
+    mark_bytes = len(codecs.BOM_UTF8) if first == codecs.BOM_UTF8 else 0
+    return last == b"]" and file_bytes == mark_bytes + len("[]") + (object_bytes or 0) + max(count - 1, 0)
+
+
+def _array_objects(path: Path, compression: Compression) -> Iterator[str]:
+    """The texts of the array's objects. Raises LedgerError if it is no array, or not alone in the file."""
+    broken = LedgerError(f"{path}: not one whole JSON array", cure="check that the file is whole, or write JSON Lines")
+    if path.stat().st_size > LARGEST_BROKEN_ARRAY_BYTES:
         raise broken
-    if compression == "gzip":
-        import gzip
-
-        content = gzip.decompress(path.read_bytes())
-    else:
-        content = path.read_bytes()
+    content = b"".join(decompressed(path, compression))
     text = content.decode("utf-8-sig", errors="replace").strip()
     decoder, position = json.JSONDecoder(), 1
     try:
-        while not text[position:].lstrip().startswith("]"):
-            start = position + len(text[position:]) - len(text[position:].lstrip(" \t\r\n,"))
+        while (start := _after_space(text, position)) < len(text) - 1:
             _, position = decoder.raw_decode(text, start)
             yield text[start:position]
-    except json.JSONDecodeError as error:
+            position = _after_space(text, position)
+            if text[position : position + 1] == "," and text[_after_space(text, position + 1)] != "]":
+                position += 1
+            elif position != len(text) - 1:
+                raise broken
+    except (json.JSONDecodeError, IndexError, RecursionError) as error:
         raise broken from error
+    if not text.endswith("]"):
+        raise broken
+
+
+def _after_space(text: str, position: int) -> int:
+    """The first place from here on where no white space stands."""
+    found = _NO_SPACE.search(text, position)
+    return found.start() if found else len(text)
 
 
 def _described_json(
@@ -274,7 +301,25 @@ def _described_json(
         [SAMPLED_RECORDS],
     ).fetchall()
     fields = tuple(row[0] for row in rows)
-    return _opened(connection, path, _chosen(path, mappings, file_format, {None: fields}), file_format, first_row=0)
+    mapping, _, _ = _chosen(path, mappings, file_format, {None: fields})
+    later = _later_fields(connection, mapping, fields)
+    return _opened(connection, path, (mapping, (*fields, *later), None), file_format, first_row=0)
+
+
+def _later_fields(connection: duckdb.DuckDBPyConnection, mapping: Mapping, fields: tuple[str, ...]) -> list[str]:
+    """The fields that the mapping reads and that may stand in records behind the sampled ones.
+
+    A field too many does no harm, so looking for its name in quotes is enough, or for an escape, which can write any name.
+    """
+    names = sorted({path[0] for path in mapping.paths} - set(fields))
+    conditions = [exp.func("contains", exp.column("text"), exp.Literal.string(f'"{name}"')) for name in names]
+    escaped = exp.func("contains", exp.column("text"), exp.Literal.string("\\u00"))
+    query = exp.select(*(exp.func("coalesce", exp.func("bool_or", exp.or_(one, escaped)), exp.false()) for one in conditions))
+    if not names:
+        return []
+    row = connection.execute(query.from_("record").where(f"rowid >= {SAMPLED_RECORDS:d}").sql("duckdb")).fetchone()
+    assert row is not None
+    return [name for name, found in zip(names, row, strict=True) if found]
 
 
 def _described_csv(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Mapping, ...], header: str) -> RecordFile:

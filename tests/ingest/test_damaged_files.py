@@ -1,0 +1,80 @@
+"""Files that are cut off, damaged or odd: nothing of them is lost or altered in silence, and the message names the file."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from tests.ingest.sample_rows import HEADER, counts, row, totals
+
+Run = Callable[..., Result]
+Query = Callable[[str], list[dict[str, Any]]]
+TEXT = "\n".join([HEADER, *(row(request_id=f"r{n}", tokens=n * 7_919) for n in range(3_000))]) + "\n"
+
+
+def record(request_id: str, **fields: object) -> str:
+    """A good record as JSON."""
+    return json.dumps(
+        {"account": "acme", "request_id": request_id, "model": "m", "received_at": "2026-05-06T10:00:00Z", "input_tokens": 1,
+         "output_tokens": 1} | fields
+    )  # fmt: skip
+
+
+def refused_whole(result: Result, file: Path) -> bool:
+    """Whether the file was refused as a whole, by its name."""
+    return result.exit_code == 1 and totals(result.stdout) == counts() and result.stderr.startswith(f"error: {file}: ")
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.9, 0.999])
+@pytest.mark.parametrize("ending", ["gz", "zst"])
+def test_a_compressed_file_that_is_cut_off_is_refused_whole(tmp_path: Path, run_ledger: Run, ending: str, kept: float) -> None:
+    file = tmp_path / f"rows.csv.{ending}"
+    file.write_bytes(compressed(tmp_path, ending)[: int(len(compressed(tmp_path, ending)) * kept)])
+    assert refused_whole(run_ledger("ingest", file, "--format", "json"), file)
+
+
+@pytest.mark.parametrize("ending", ["gz", "zst"])
+def test_a_compressed_file_with_a_wrong_checksum_is_refused_whole(tmp_path: Path, run_ledger: Run, ending: str) -> None:
+    content = bytearray(compressed(tmp_path, ending))
+    content[-5 if ending == "gz" else -1] ^= 0xFF
+    file = tmp_path / f"rows.csv.{ending}"
+    file.write_bytes(content)
+    assert refused_whole(run_ledger("ingest", file, "--format", "json"), file)
+
+
+def compressed(folder: Path, ending: str) -> bytes:
+    """TEXT as .gz, or as .zst with its checksum."""
+    if ending == "gz":
+        return gzip.compress(TEXT.encode())
+    import zstandard
+
+    return zstandard.ZstdCompressor(write_checksum=True).compress(TEXT.encode())
+
+
+@pytest.mark.parametrize("tail", ["", ",", ",{", "]]", "] x", "]\n[" + record("second") + "]"])
+def test_an_array_that_is_cut_off_or_followed_by_more_is_refused_whole(tmp_path: Path, run_ledger: Run, tail: str) -> None:
+    for name, text in (("good.json", record("a b")), ("broken.json", record("a b").replace("a b", "\\ud800"))):
+        file = tmp_path / name
+        file.write_text(f"[{text}{tail}")
+        assert refused_whole(run_ledger("ingest", file, "--format", "json"), file)
+
+
+def test_a_large_array_with_one_broken_object_is_read_in_time(tmp_path: Path, run_ledger: Run) -> None:
+    file = tmp_path / "rows.json"
+    file.write_text("[" + ",\n".join([record("\ud800"), *(record(f"r{n}", padding="x" * 400) for n in range(10_000))]) + " ]\n")
+    result = run_ledger("ingest", file, "--format", "json")
+    assert totals(result.stdout) == counts(read=10_001, new=10_000, bad_text=1)
+
+
+@pytest.mark.parametrize("queue_key", ['"queue"', '"que\\u0075e"'])
+def test_a_field_that_first_stands_in_a_late_record_counts(tmp_path: Path, run_ledger: Run, query: Query, queue_key: str) -> None:
+    late = record("late", queue="batch", queue_ms=7).replace('"queue"', queue_key)
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join([*(record(f"r{n}") for n in range(10_000)), late]))
+    run_ledger("ingest", file)
+    expected = {"queue": "batch", "queue_us": 7_000}
+    assert query("SELECT queue, queue_us FROM event WHERE request_id = 'late'") == [expected]
