@@ -405,12 +405,7 @@ def _chosen(
     ]
     if len({mapping.name for mapping, _, _ in found}) == 1:
         mapping, fields, _ = found[0]
-        lacking = [field_key(p) for p in mapping.paths if not {p[0], field_key(p)} & (set(fields) | mapping.optional)]
-        if lacking:
-            raise LedgerError(
-                f"{path}: the mapping {mapping.name} reads {', '.join(lacking)}, which the file does not have",
-                cure="correct the mapping, or list the field under optional",
-            )
+        _check_fields(path, mapping, fields)
         return found[0]
     if found:
         names = ", ".join(sorted({mapping.name for mapping, _, _ in found}))
@@ -422,6 +417,25 @@ def _chosen(
         f"{path}: a {file_format} file with the fields {shown}, which no format fits ({wanted})",
         cure="write a mapping and name it with --mapping",
     )
+
+
+def _check_fields(path: Path, mapping: Mapping, fields: tuple[str, ...]) -> None:
+    """Raises LedgerError if the mapping reads what the file does not have."""
+    for read in mapping.paths:
+        # Read as b inside a, a field called a.b would be missing from every row, and a discount with it.
+        if len(read) > 1 and read[0] not in fields and field_key(read) in fields:
+            raise LedgerError(
+                f"{path}: the mapping {mapping.name} reads {read[-1]} inside {field_key(read[:-1])}, "
+                f"but the file has a field whose name is {field_key(read)}",
+                cure=f"""write it with both quotes in the mapping: '"{field_key(read)}"'""",
+            )
+    lacking = [field_key(read) for read in mapping.paths if not {read[0], field_key(read)} & (set(fields) | mapping.optional)]
+    if lacking:
+        raise LedgerError(
+            f"{path}: the mapping {mapping.name} reads {', '.join(lacking)}, which the file does not have",
+            cure="correct the mapping, or list the field under optional; a name with a dash or a dot stands in both quotes: "
+            """'"x-request-id"'""",
+        )
 
 
 def _opened(connection: duckdb.DuckDBPyConnection, path: Path, chosen: _Chosen, file_format: FileFormat, *, first_row: int) -> RecordFile:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from ledger.errors import LedgerError
 from ledger.ingest.expression import ExpressionRefused, parse_expression
 from ledger.ingest.mapping import MappingRefused, built_in_mappings, read_mapping
+from ledger.ingest.record_file import open_records
 
 GOOD = """schema: ledger/mapping/v1
 name: one
@@ -70,3 +72,34 @@ def test_the_good_mapping_is_good_and_its_hash_is_of_its_bytes(tmp_path: Path) -
 
 def test_the_built_in_mappings_are_good() -> None:
     assert "canonical" in built_in_mappings()
+
+
+DOTTED = """schema: ledger/mapping/v1
+name: gateway
+description: A gateway log whose fields have dots in their names.
+reader: {format: jsonl}
+identify: [id]
+optional: [gen_ai.cached]
+columns:
+  account: {constant: a}
+  request_id: id
+  model: model
+  received_at: {value: at, unit: rfc3339}
+  input_tokens: '"gen_ai.input"'
+  cached_input_tokens: CACHED
+  output_tokens: '"gen_ai.output"'
+"""
+LINE = '{"id":"r1","model":"m","at":"2026-05-06T10:00:00Z","gen_ai.input":10,"gen_ai.cached":4,"gen_ai.output":2}\n'
+
+
+def test_a_field_with_a_dot_in_its_name_is_never_silently_taken_for_a_nested_one(tmp_path: Path) -> None:
+    log, mapping = tmp_path / "log.jsonl", tmp_path / "mapping.yaml"
+    log.write_text(LINE)
+    mapping.write_text(DOTTED.replace("CACHED", '"gen_ai.cached"'))  # YAML takes these quotes for its own
+    with pytest.raises(LedgerError) as refused, open_records(log, (read_mapping(mapping),)):
+        pass
+    assert "a field whose name is gen_ai.cached" in refused.value.message
+    assert refused.value.cure == """write it with both quotes in the mapping: '"gen_ai.cached"'"""
+    mapping.write_text(DOTTED.replace("CACHED", """'"gen_ai.cached"'"""))
+    with open_records(log, (read_mapping(mapping),)) as records:
+        assert records.records == 1
