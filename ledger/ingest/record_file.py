@@ -25,7 +25,7 @@ from ledger.ingest.expression import FILE_STEM_COLUMN, MACROS, RECORD_COLUMN, fi
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import DELIMITERS, FileFormat, Mapping
 
-MEMORY_MB = 128
+MEMORY_MB = 96
 SAMPLED_RECORDS = 10_000  # in which the fields of a JSON file are looked up
 LONGEST_QUOTED_LINES = 1_000  # lines that one quoted CSV cell may span
 LARGEST_BROKEN_ARRAY_BYTES = 64_000_000

@@ -277,3 +277,13 @@ def test_a_load_killed_at_any_step_ends_as_if_it_had_not_been(
     assert query("SELECT count(*), sum(rows_new) AS new, sum(rows_read) AS read FROM batch") == [{"count": 5, "new": 198, "read": 200}]
     assert query("SELECT count(*), count(DISTINCT (account, request_id)) AS ids FROM event") == [{"count": 198, "ids": 198}]
     assert query("SELECT line FROM quarantine ORDER BY line") == [{"line": 9}, {"line": 102}]
+
+
+def test_many_new_events_are_analysed_at_once_so_that_a_settlement_is_planned_well(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+    analysed = "SELECT analyze_count FROM pg_stat_user_tables WHERE relname = 'event'"  # those of autovacuum count elsewhere
+    rows = [row(request_id=f"r{number}") for number in range(50_100)]
+    run_ledger("ingest", write_rows(tmp_path / "few.csv", rows[:100]))
+    assert query(analysed) == [{"analyze_count": 0}]
+    result = run_ledger("ingest", write_rows(tmp_path / "many.csv", [*rows, row(request_id="r0", tokens=11)]), "--format", "json")
+    assert totals(result.stdout) == counts(read=50_101, new=50_000, duplicate=100, conflict=1)
+    assert query(analysed) == [{"analyze_count": 1}]
