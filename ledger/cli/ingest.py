@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
-from ledger.cli.options import echo_json, format_option
+from ledger.cli.options import author_option, echo_json, format_option
 from ledger.ingest.loader import Summary
 from ledger.printable import printable
-from ledger.workflows.ingest import CHECKED_ROWS, FileReport, IngestOptions, check_files
+from ledger.store.database import open_database
+from ledger.workflows.ingest import CHECKED_ROWS, ENDINGS, FileReport, IngestOptions, check_files
 from ledger.workflows.ingest import ingest as ingest_files
 
 _EXAMPLE = """\b
@@ -30,11 +31,12 @@ Examples:
 @click.option("--strict", is_flag=True, help="Exit with 1 if a row was refused or is in conflict.")
 @click.option("--check", is_flag=True, help=f"Only show what would happen to the first {CHECKED_ROWS:,} rows of each file.")
 @click.option("--again", is_flag=True, help="Load content that was loaded under another mapping.")
+@author_option
 @format_option
 @click.pass_obj
 def ingest(
-    database: str | None, paths: tuple[str, ...], mapping: Path | None, source: str | None, account: str | None,
-    strict: bool, check: bool, again: bool, output_format: str,
+    url: str | None, paths: tuple[str, ...], mapping: Path | None, source: str | None, account: str | None,
+    strict: bool, check: bool, again: bool, author: str, output_format: str,
 ) -> None:  # fmt: skip
     """Load telemetry: CSV, JSON Lines, a JSON array or Parquet, plain, .gz or .zst; folders; - is standard input.
 
@@ -46,8 +48,8 @@ def ingest(
     if check:
         reports = check_files(list(paths), options)
     else:
-        with _progress() as (on_file, on_progress):
-            reports = ingest_files(database, list(paths), options, on_file=on_file, on_progress=on_progress)
+        with open_database(url) as database, _progress() as (on_file, on_progress):
+            reports = ingest_files(database, list(paths), options, author=author, on_file=on_file, on_progress=on_progress)
     total = Summary()
     for report in reports:
         total.add(report.summary)
@@ -58,7 +60,7 @@ def ingest(
         _print_text(reports, total, check=check)
     refused = total.refused.total() + total.conflict > 0
     if not reports:
-        click.echo("warning: no file with an ending that is read", err=True)
+        click.echo(printable(f"warning: no file in {', '.join(paths)} has an ending that is read: {', '.join(ENDINGS)}"), err=True)
     if any(report.error for report in reports) or (strict and refused):
         sys.exit(1)
 

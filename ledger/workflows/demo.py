@@ -15,14 +15,13 @@ import psycopg
 
 from ledger.bundle import bundled_folder
 from ledger.errors import LedgerError
-from ledger.ingest.loader import Summary, load_file
-from ledger.ingest.mapping import built_in_mappings
-from ledger.ingest.record_file import open_records
+from ledger.ingest.loader import Summary
 from ledger.store.database import Database, connect, open_database
 from ledger.store.embedded import home_folder, running_server
 from ledger.store.intervals import Interval, add_interval
 from ledger.store.migration import upgrade
 from ledger.workflows.demo_month import PERIOD, DemoMonth, write_demo_month
+from ledger.workflows.ingest import IngestOptions, ingest
 from ledger.workflows.register import register_contracts
 from ledger.workflows.settle import Settled, settle_period
 
@@ -83,9 +82,9 @@ def _fresh_database() -> Iterator[Database]:
 
 def _load(database: Database, files: tuple[Path, ...]) -> Summary:
     total = Summary()
-    for file in files:
-        with open_records(file, (built_in_mappings()["canonical"],)) as records:
-            total.add(load_file(database, records, author=AUTHOR))
+    for report in ingest(database, [str(file) for file in files], IngestOptions(), author=AUTHOR):
+        assert report.error is None, "the demo's own files can be read"
+        total.add(report.summary)
     return total
 
 

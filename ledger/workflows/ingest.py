@@ -17,11 +17,10 @@ from ledger.ingest.chunk import judge_chunk
 from ledger.ingest.loader import Summary, load_file
 from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
 from ledger.ingest.record_file import RecordFile, open_records
-from ledger.store.database import open_database
+from ledger.store.database import Database
 from ledger.store.events import analyze_events
-from ledger.workflows.author import author_name
 
-ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".parquet", ".txt")
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".parquet")
 ANALYZED_ROWS = 50_000  # new ones after which the plans of a settlement would be bad
 CHECKED_ROWS = 1_000
 SHOWN_ROWS = 3
@@ -51,10 +50,11 @@ class IngestOptions:
 
 
 def ingest(
-    database_url: str | None,
+    database: Database,
     paths: list[str],
     options: IngestOptions,
     *,
+    author: str,
     on_file: Callable[[str, int], None] | None = None,
     on_progress: Callable[[int], None] | None = None,
 ) -> list[FileReport]:
@@ -64,16 +64,15 @@ def ingest(
     """
     mappings = _mappings(options)
     reports: list[FileReport] = []
-    with open_database(database_url) as database:
-        for path in _files(paths):
-            with _reported(path, reports), _opened(path, mappings) as records:
-                if on_file:
-                    on_file(path, records.records)
-                summary = load_file(database, records, author=author_name(), again=options.again, on_progress=on_progress)
-                reports.append(FileReport(path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored))
-        if sum(report.summary.new for report in reports) >= ANALYZED_ROWS:
-            with database.engine.begin() as connection:
-                analyze_events(connection)
+    for path in _files(paths):
+        with _reported(path, reports), _opened(path, mappings) as records:
+            if on_file:
+                on_file(path, records.records)
+            summary = load_file(database, records, author=author, again=options.again, on_progress=on_progress)
+            reports.append(FileReport(path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored))
+    if sum(report.summary.new for report in reports) >= ANALYZED_ROWS:
+        with database.engine.begin() as connection:
+            analyze_events(connection)
     return reports
 
 

@@ -92,10 +92,12 @@ def test_twenty_loads_at_once_insert_the_same_request_once(tmp_path: Path, datab
     script = (
         "import sys, threading, json\n"
         "from pathlib import Path\n"
+        "from ledger.store.database import open_database\n"
         "from ledger.workflows.ingest import ingest, IngestOptions\n"
         "found = []\n"
         "def load():\n"
-        "    (report,) = ingest(sys.argv[1], [sys.argv[2]], IngestOptions())\n"
+        "    with open_database(sys.argv[1]) as database:\n"
+        "        (report,) = ingest(database, [sys.argv[2]], IngestOptions(), author='test')\n"
         "    assert report.error is None, report.error\n"
         "    found.append([report.summary.new, report.summary.duplicate])\n"
         "threads = [threading.Thread(target=load) for _ in range(5)]\n"
