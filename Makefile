@@ -21,7 +21,8 @@ cases: $(VENV)/tools
 	$(BIN)/python tests/cases.py
 
 bench: $(VENV)/tools
-	$(BIN)/python benchmarks/main_job.py
+	$(BIN)/python benchmarks/ingest.py
+	$(BIN)/python benchmarks/settle.py
 
 setup: $(VENV)/tools
 
