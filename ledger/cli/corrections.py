@@ -2,12 +2,14 @@
 
 import click
 
+from ledger.cli.options import said
+from ledger.cli.output import echo
 from ledger.workflows.correct import correct_request
 from ledger.workflows.void import void_request
 
 _account = click.option("--account", help="Needed if several accounts have a request of this id.")
 _author = click.option("--author", help="Who does this. Default: the user of the operating system.")
-_reason = click.option("--reason", required=True, help="Why; shown in the SLA report.")
+_reason = click.option("--reason", required=True, callback=said, help="Why; shown in the SLA report.")
 
 
 @click.command(epilog="Example: ledger void req-000017 --account acme-bank --reason 'load test of ours'")
@@ -19,7 +21,7 @@ _reason = click.option("--reason", required=True, help="Why; shown in the SLA re
 def void(database: str | None, request_id: str, account: str | None, reason: str, author: str | None) -> None:
     """Withdraw a request. It stays stored, and counts no more."""
     done = void_request(database, request_id, account=account, reason=reason, author=author)
-    click.echo(f"{done.account} {done.request_id}: revision {done.revision} " + ("withdrawn" if done.now else "was withdrawn before"))
+    echo(f"{done.account} {done.request_id}: revision {done.revision} " + ("withdrawn" if done.now else "was withdrawn before"))
 
 
 @click.command(epilog="Example: ledger correct req-000017 --set output_tokens=512 --set e2e_ms=99.5 --reason 'meter fault'")
@@ -38,8 +40,8 @@ def correct(database: str | None, request_id: str, settings: tuple[str, ...], ac
             raise click.UsageError(f"--set {setting}: write FIELD=VALUE, each field once")
         values[name] = value
     done = correct_request(database, request_id, values, account=account, reason=reason, author=author)
-    click.echo(f"{done.account} {done.request_id}: revision {done.revision} added")
+    echo(f"{done.account} {done.request_id}: revision {done.revision} added")
     for name, (before, after) in done.changes.items():
-        click.echo(f"  {name}: {'none' if before is None else before} -> {'none' if after is None else after}")
+        echo(f"  {name}: {'none' if before is None else before} -> {'none' if after is None else after}")
     if done.conflicts:
-        click.echo(f"  settles the rows in conflict {', '.join(map(str, done.conflicts))}")
+        echo(f"  settles the rows in conflict {', '.join(map(str, done.conflicts))}")

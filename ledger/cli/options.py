@@ -1,8 +1,18 @@
-"""Options that several commands share."""
+"""Options that several commands share, and what they refuse."""
 
 import getpass
 
 import click
+
+LARGEST_ID = 2**63 - 1
+
+
+def said(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """A text that must say something."""
+    if not value.strip():
+        raise click.BadParameter("say why: what stands there is shown to whoever asks later", ctx, param)
+    return value
+
 
 format_option = click.option(
     "--format",

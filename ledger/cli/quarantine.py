@@ -6,11 +6,13 @@ from pathlib import Path
 
 import click
 
-from ledger.cli.options import format_option
+from ledger.cli.options import LARGEST_ID, format_option, said
+from ledger.cli.output import echo
 from ledger.ingest.event_rules import Reason
 from ledger.store.quarantine import RefusedRow
 from ledger.workflows.quarantine import dismiss_row, list_quarantine, requeue_rows
 
+QUARANTINE_ID = click.IntRange(min=1, max=LARGEST_ID)
 _author = click.option("--author", help="Who does this. Default: the user of the operating system.")
 
 
@@ -28,31 +30,31 @@ def list_rows(database: str | None, reason: str | None, resolved: bool, output_f
     for row in rows:
         account = f" {row.account}" if row.account else ""
         done = f" [{row.resolution}: {row.resolution_reason}]" if row.resolution else ""
-        click.echo(f"{row.quarantine_id}{account} {row.source}:{row.line} {row.reason}: {row.detail}{done}")
+        echo(f"{row.quarantine_id}{account} {row.source}:{row.line} {row.reason}: {row.detail}{done}")
 
 
 @click.command()
-@click.argument("quarantine_id", type=int, metavar="ID")
-@click.option("--reason", required=True, help="Why the row needs nothing more.")
+@click.argument("quarantine_id", type=QUARANTINE_ID, metavar="ID")
+@click.option("--reason", required=True, callback=said, help="Why the row needs nothing more.")
 @_author
 @click.pass_obj
 def dismiss(database: str | None, quarantine_id: int, reason: str, author: str | None) -> None:
     """Say that a refused row needs nothing more: it is counted as unresolved no longer."""
     done = dismiss_row(database, quarantine_id, reason=reason, author=author)
-    click.echo(f"{quarantine_id} " + ("dismissed" if done else "was resolved before"))
+    echo(f"{quarantine_id} " + ("dismissed" if done else "was resolved before"))
 
 
 @click.command()
-@click.argument("ids", type=int, nargs=-1, metavar="[ID...]")
+@click.argument("ids", type=QUARANTINE_ID, nargs=-1, metavar="[ID...]")
 @click.option("--mapping", type=click.Path(path_type=Path), help="Read the rows by this mapping instead of their own.")
-@click.option("--reason", default="requeued", help="What was repaired.")
+@click.option("--reason", default="requeued", callback=said, help="What was repaired.")
 @_author
 @click.pass_obj
 def requeue(database: str | None, ids: tuple[int, ...], mapping: Path | None, reason: str, author: str | None) -> None:
     """Send refused rows (all that wait, if none is named) in again, through the same rules. Exit code 1 if one is refused again."""
     done = requeue_rows(database, list(ids), mapping=mapping, reason=reason, author=author)
     for row in done:
-        click.echo(f"{row.quarantine_id} " + ("accepted" if row.accepted else f"{row.reason}: {row.detail}"))
+        echo(f"{row.quarantine_id} " + ("accepted" if row.accepted else f"{row.reason}: {row.detail}"))
     if not all(row.accepted for row in done):
         sys.exit(1)
 
