@@ -2,14 +2,14 @@
 
 import click
 
-from ledger.cli.options import author_option, pass_database
-from ledger.printable import printable
+from ledger.cli.options import author_option, pass_database, said
+from ledger.cli.output import echo
 from ledger.store.database import Database
 from ledger.workflows.correct import correct_request
 from ledger.workflows.void import void_request
 
 _account = click.option("--account", metavar="NAME", help="Needed if several accounts have a request of this id.")
-_reason = click.option("--reason", metavar="TEXT", required=True, help="Why; it is kept with the entry.")
+_reason = click.option("--reason", metavar="TEXT", required=True, callback=said, help="Why; it is kept with the entry.")
 
 
 def _values(ctx: click.Context, param: click.Parameter, settings: tuple[str, ...]) -> dict[str, str]:
@@ -31,7 +31,7 @@ def _values(ctx: click.Context, param: click.Parameter, settings: tuple[str, ...
 def void(database: Database, request_id: str, account: str | None, reason: str, author: str) -> None:
     """Withdraw a request. It stays stored, and counts no more."""
     done = void_request(database, request_id, account=account, reason=reason, author=author)
-    click.echo(f"{done.account} {done.request_id}: revision {done.revision} " + ("withdrawn" if done.now else "was withdrawn before"))
+    echo(f"{done.account} {done.request_id}: revision {done.revision} " + ("withdrawn" if done.now else "was withdrawn before"))
 
 
 @click.command(epilog="Example: ledger correct req-000017 --set output_tokens=512 --set e2e_ms=99.5 --reason 'meter fault'")
@@ -46,8 +46,8 @@ def void(database: Database, request_id: str, account: str | None, reason: str, 
 def correct(database: Database, request_id: str, values: dict[str, str], account: str | None, reason: str, author: str) -> None:
     """Replace what is stored of a request: the current revision is withdrawn and the next one added."""
     done = correct_request(database, request_id, values, account=account, reason=reason, author=author)
-    click.echo(f"{done.account} {done.request_id}: revision {done.revision} added")
+    echo(f"{done.account} {done.request_id}: revision {done.revision} added")
     for name, (before, after) in done.changes.items():
-        click.echo(printable(f"  {name}: {'none' if before is None else before} -> {'none' if after is None else after}"))
+        echo(f"  {name}: {'none' if before is None else before} -> {'none' if after is None else after}")
     if done.conflicts:
-        click.echo(f"  settles the rows in conflict {', '.join(map(str, done.conflicts))}")
+        echo(f"  settles the rows in conflict {', '.join(map(str, done.conflicts))}")

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from ledger.cli.options import author_option, echo_json, format_option
+from ledger.cli.output import echo
 from ledger.ingest.loader import Summary
-from ledger.printable import printable
 from ledger.store.database import open_database
 from ledger.workflows.ingest import CHECKED_ROWS, ENDINGS, FileReport, IngestOptions, check_files
 from ledger.workflows.ingest import ingest as ingest_files
@@ -60,7 +60,7 @@ def ingest(
         _print_text(reports, total, check=check)
     refused = total.refused.total() + total.conflict > 0
     if not reports:
-        click.echo(printable(f"warning: no file in {', '.join(paths)} has an ending that is read: {', '.join(ENDINGS)}"), err=True)
+        echo(f"warning: no file in {', '.join(paths)} has an ending that is read: {', '.join(ENDINGS)}", err=True)
     if any(report.error for report in reports) or (strict and refused):
         sys.exit(1)
 
@@ -90,23 +90,23 @@ def _warn(reports: list[FileReport]) -> None:
     """Say which files could not be read, and in one line which columns nobody reads."""
     for report in reports:
         if report.error:
-            click.echo(f"error: {printable(report.error.message)}\n  {report.error.cure}", err=True)
+            echo(f"error: {report.error.message}\n  {report.error.cure}", err=True)
     ignored = sorted({name for report in reports for name in report.ignored})
     if ignored:
-        click.echo(printable(f"warning: ignored the columns {', '.join(ignored)}"), err=True)
+        echo(f"warning: ignored the columns {', '.join(ignored)}", err=True)
 
 
 def _print_text(reports: list[FileReport], total: Summary, *, check: bool) -> None:
     for report in reports:
         if report.error:
             continue
-        click.echo(printable(f"{report.path} ({report.mapping}): {_summary_text(report.summary, check=check)}"))
+        echo(f"{report.path} ({report.mapping}): {_summary_text(report.summary, check=check)}")
         for line, reason, detail in report.refused_rows:
-            click.echo(printable(f"  line {line}: {reason}: {detail}"))
+            echo(f"  line {line}: {reason}: {detail}")
         for row in report.sample:
-            click.echo(printable("  " + ", ".join(f"{name}={value}" for name, value in row.items() if value is not None)))
+            echo("  " + ", ".join(f"{name}={value}" for name, value in row.items() if value is not None))
     if len(reports) > 1:
-        click.echo(f"in all: {_summary_text(total, check=check)}")
+        echo(f"in all: {_summary_text(total, check=check)}")
 
 
 def _summary_text(summary: Summary, *, check: bool) -> str:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from ledger.cli.options import author_option, pass_database
+from ledger.cli.output import echo
 from ledger.store.database import Database
 from ledger.workflows.interval import add_intervals
 
@@ -19,4 +20,4 @@ def add(database: Database, file: Path, author: str) -> None:
     kind is circuit_breaker or model_load; an empty node means any. Adding a file again adds nothing.
     """
     done = add_intervals(database, file, author=author)
-    click.echo(f"{done.read} read, {done.new} new")
+    echo(f"{done.read} read, {done.new} new")

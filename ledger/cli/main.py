@@ -4,6 +4,7 @@ Exit codes (specification, section 9): 0 done, 1 the input is at fault, 2 usage,
 5 a broken invariant. No traceback reaches a user; LEDGER_TRACEBACK=1 shows it to a developer.
 """
 
+import errno
 import importlib
 import io
 import os
@@ -14,8 +15,8 @@ from typing import Any, NoReturn
 
 import click
 
+from ledger.cli.output import echo
 from ledger.errors import LedgerError
-from ledger.printable import printable
 
 # Command, or group and command -> (module:attribute, one line of help). The line stands here so that `--help` imports nothing.
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -78,14 +79,29 @@ class LazyGroup(click.Group):
             with formatter.section("Commands"):
                 formatter.write_dl(lines)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse what is no text: it could be neither stored nor found."""
+        for argument in args:
+            if not argument.isascii() and any("\ud800" <= character <= "\udfff" for character in argument):
+                raise click.UsageError(f"{argument!a} is not UTF-8; write it in UTF-8, or rename the file")
+        return super().parse_args(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and turn what stops it into a message and an exit code."""
         try:
-            return super().invoke(ctx)
+            result = super().invoke(ctx)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return result
         except LedgerError as error:
             _fail(ctx, error, error.message, cure=error.cure, exit_code=error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(130)
+        except OSError as error:
+            if error.errno == errno.EPIPE:  # whoever read the output has seen enough
+                raise
+            place = f"{error.filename}: " if error.filename else "the output cannot be written: "
+            _fail(ctx, error, place + (error.strerror or str(error)), cure="make room, or name a place that can be used", exit_code=4)
         except AssertionError as error:
             _fail(ctx, error, _defect(error), cure=REPORT, exit_code=5)
         except _database_errors() as error:
@@ -113,8 +129,7 @@ def _fail_database(ctx: click.Context, error: Exception) -> NoReturn:
 def _fail(ctx: click.Context, error: Exception, message: str, *, cure: str, exit_code: int) -> NoReturn:
     if os.environ.get("LEDGER_TRACEBACK"):
         traceback.print_exception(error)
-    harmless = "\n".join(map(printable, message.split("\n")))  # a message may quote what telemetry or a file says
-    click.echo(f"error: {harmless}" + (f"\n  {cure}" if cure else ""), err=True)
+    echo(f"error: {message}" + (f"\n  {cure}" if cure else ""), err=True)
     ctx.exit(exit_code)
 
 
@@ -147,6 +162,9 @@ def cli(ctx: click.Context, database: str | None) -> None:
 def main() -> None:
     """Entry point of the `ledger` script."""
     sys.excepthook = _report_defect
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names of files need not be text, and a terminal need not be UTF-8
+    # The zone of this machine plays no part; libraries that look it up stumble over one that does not exist.
+    os.environ["TZ"] = "UTC"
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # names of files need not be text
     cli(prog_name="ledger")

@@ -1,4 +1,4 @@
-"""What commands share: options, the open database, and results as JSON."""
+"""What commands share: options and what they refuse, the open database, and results as JSON."""
 
 import json
 from collections.abc import Callable
@@ -8,6 +8,16 @@ from typing import Any
 import click
 
 from ledger.workflows.author import author_name
+
+LARGEST_ID = 2**63 - 1
+
+
+def said(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """A text that must say something."""
+    if not value.strip():
+        raise click.BadParameter("say why: what stands there is shown to whoever asks later", ctx, param)
+    return value
+
 
 format_option = click.option(
     "--format",
@@ -39,4 +49,6 @@ def pass_database(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def echo_json(result: object) -> None:
     """Writes a result for programs: names as they are, keys in the order given."""
-    click.echo(json.dumps(result, ensure_ascii=False, indent=2))
+    text = json.dumps(result, ensure_ascii=False, indent=2)
+    # Half a surrogate, from the name of a file, becomes the escape that it is in JSON.
+    click.echo(text.encode("utf-8", "backslashreplace").decode())

@@ -4,12 +4,14 @@ from pathlib import Path
 
 import click
 
-from ledger.cli.options import author_option, echo_json, format_option, pass_database
+from ledger.cli.options import LARGEST_ID, author_option, echo_json, format_option, pass_database, said
+from ledger.cli.output import echo
 from ledger.ingest.event_rules import Reason
-from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.store.quarantine import RefusedRow
 from ledger.workflows.quarantine import dismiss_row, list_quarantine, requeue_rows
+
+QUARANTINE_ID = click.IntRange(min=1, max=LARGEST_ID)
 
 
 @click.command("list")
@@ -26,24 +28,24 @@ def list_rows(database: Database, reason: str | None, resolved: bool, output_for
     for row in rows:
         account = f" {row.account}" if row.account else ""
         done = f" [{row.resolution}: {row.resolution_reason}]" if row.resolution else ""
-        click.echo(printable(f"{row.quarantine_id}{account} {row.source}:{row.line} {row.reason}: {row.detail}{done}"))
+        echo(f"{row.quarantine_id}{account} {row.source}:{row.line} {row.reason}: {row.detail}{done}")
 
 
 @click.command()
-@click.argument("quarantine_id", type=int, metavar="ID")
-@click.option("--reason", metavar="TEXT", required=True, help="Why the row needs nothing more.")
+@click.argument("quarantine_id", type=QUARANTINE_ID, metavar="ID")
+@click.option("--reason", metavar="TEXT", required=True, callback=said, help="Why the row needs nothing more.")
 @author_option
 @pass_database
 def dismiss(database: Database, quarantine_id: int, reason: str, author: str) -> None:
     """Say that a refused row needs nothing more: it is counted as unresolved no longer."""
     done = dismiss_row(database, quarantine_id, reason=reason, author=author)
-    click.echo(f"{quarantine_id} " + ("dismissed" if done else "was resolved before"))
+    echo(f"{quarantine_id} " + ("dismissed" if done else "was resolved before"))
 
 
 @click.command()
-@click.argument("ids", type=int, nargs=-1, metavar="[ID...]")
+@click.argument("ids", type=QUARANTINE_ID, nargs=-1, metavar="[ID...]")
 @click.option("--mapping", metavar="FILE", type=click.Path(path_type=Path), help="Read the rows by this mapping instead of their own.")
-@click.option("--reason", metavar="TEXT", default="requeued", show_default=True, help="What was repaired.")
+@click.option("--reason", metavar="TEXT", default="requeued", show_default=True, callback=said, help="What was repaired.")
 @author_option
 @click.pass_context
 @pass_database
@@ -51,7 +53,7 @@ def requeue(database: Database, ctx: click.Context, ids: tuple[int, ...], mappin
     """Send refused rows (all that wait, if none is named) in again, through the same rules. Exit code 1 if one is refused again."""
     done = requeue_rows(database, ids, mapping=mapping, reason=reason, author=author)
     for row in done:
-        click.echo(printable(f"{row.quarantine_id} " + ("accepted" if row.accepted else f"{row.reason}: {row.detail}")))
+        echo(f"{row.quarantine_id} " + ("accepted" if row.accepted else f"{row.reason}: {row.detail}"))
     if not all(row.accepted for row in done):
         ctx.exit(1)
 

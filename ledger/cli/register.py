@@ -6,6 +6,7 @@ import click
 
 from ledger.cli.contract import quoted
 from ledger.cli.options import author_option, echo_json, format_option, pass_database
+from ledger.cli.output import echo
 from ledger.contract.diagnostic import Severity
 from ledger.contract.model import Contract
 from ledger.contract.schedule import stretches
@@ -34,17 +35,17 @@ def add(database: Database, ctx: click.Context, files: tuple[Path, ...], author:
     for file in registered.files:
         for diagnostic in file.diagnostics:
             if diagnostic.severity is Severity.ERROR:
-                click.echo(quoted(diagnostic, file.lines), err=True)
+                echo(quoted(diagnostic, file.lines), err=True)
         if warnings := file.count(Severity.WARNING):
-            click.echo(f"{file.file}: {warnings} warning{'s' * (warnings > 1)}; see: ledger contract check {file.file}", err=True)
+            echo(f"{file.file}: {warnings} warning{'s' * (warnings > 1)}; see: ledger contract check {file.file}", err=True)
     for diagnostic in registered.together:
-        click.echo(str(diagnostic), err=True)
+        echo(str(diagnostic), err=True)
     for version in registered.added:
-        click.echo(f"added {_title(version)}")
+        echo(f"added {_title(version)}")
     for version in registered.already_there:
-        click.echo(f"already there: {_title(version)}")
+        echo(f"already there: {_title(version)}")
     if registered.failed:
-        click.echo("error: nothing was added\n  correct the files and add them again", err=True)
+        echo("error: nothing was added\n  correct the files and add them again", err=True)
         ctx.exit(1)
 
 
@@ -59,10 +60,10 @@ def list_(database: Database, output_format: str) -> None:
     if output_format == "json":
         echo_json(rows)
     elif not rows:
-        click.echo("no contracts yet; add one with: ledger contract add FILE", err=True)
+        echo("no contracts yet; add one with: ledger contract add FILE", err=True)
     else:
         for row in rows:
-            click.echo(f"{row['contract']}  version {row['version']}  {row['in_force']}  {row['customer']}  {row['sha256'][:12]}")
+            echo(f"{row['contract']}  version {row['version']}  {row['in_force']}  {row['customer']}  {row['sha256'][:12]}")
 
 
 @click.command()

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ledger.cli.options import author_option, echo_json, format_option, pass_database
+from ledger.cli.output import echo
 from ledger.documents.finance_table import write_finance_table
 from ledger.documents.settlement_json import statement_to_json
 from ledger.store.database import Database
@@ -79,17 +80,17 @@ def settle(
 
 
 def _show_progress(contract_id: str, position: int, count: int) -> None:
-    click.echo(f"settling {position} of {count}: {contract_id}", err=True)
+    echo(f"settling {position} of {count}: {contract_id}", err=True)
 
 
 def _show_summary(settled: Settled, output: Path, *, dry_run: bool) -> None:
     for warning in settled.warnings:
-        click.echo(f"warning: {warning}", err=True)
+        echo(f"warning: {warning}", err=True)
     for stopped in settled.stopped:
-        click.echo(f"error: {stopped.contract_id} is not settled: {stopped.problem}\n  {stopped.cure}", err=True)
+        echo(f"error: {stopped.contract_id} is not settled: {stopped.problem}\n  {stopped.cure}", err=True)
     count = len(settled.statements)
     drafts = f"{count} contract{'' if count == 1 else 's'}"
     if dry_run:
-        click.echo(f"dry run of {settled.period}: {drafts} computed, nothing kept", err=True)
+        echo(f"dry run of {settled.period}: {drafts} computed, nothing kept", err=True)
     elif count:
-        click.echo(f"settled {settled.period}: {drafts}; invoices and JSON in {output / settled.period}", err=True)
+        echo(f"settled {settled.period}: {drafts}; invoices and JSON in {output / settled.period}", err=True)

@@ -38,6 +38,7 @@ from ledger.store.events import (
 from ledger.store.quarantine import add_refused
 
 CHUNK_ROWS = 100_000  # LEDGER_CHUNK_ROWS sets another number
+MOST_CHUNK_ROWS = 10**9
 ATTEMPTS = 5  # of a chunk that meets other loads of the same events
 
 
@@ -75,7 +76,7 @@ def load_file(
     chunk_rows: int | None = None,
 ) -> Summary:  # fmt: skip
     """Load every record of the file. `again` allows content that was loaded under another mapping; `on_progress` hears of rows stored."""
-    chunk_rows = chunk_rows or int(os.environ.get("LEDGER_CHUNK_ROWS") or CHUNK_ROWS)
+    chunk_rows = chunk_rows or _chunk_rows()
     with database.engine.connect() as connection:
         others = other_mappings(connection, content_sha256=records.sha256, mapping_sha256=records.mapping.sha256)
         committed = committed_chunks(
@@ -98,6 +99,15 @@ def load_file(
             on_progress(chunk.read)
     summary.check()
     return summary
+
+
+def _chunk_rows() -> int:
+    written = os.environ.get("LEDGER_CHUNK_ROWS") or str(CHUNK_ROWS)
+    if not (written.isascii() and written.isdecimal() and 0 < int(written) <= MOST_CHUNK_ROWS):
+        raise LedgerError(
+            f"LEDGER_CHUNK_ROWS is {written!r}", cure=f"write a whole number from 1 to {MOST_CHUNK_ROWS}, or unset it", exit_code=2
+        )
+    return int(written)
 
 
 def _judged_ahead(records: RecordFile, *, chunk_rows: int, now: datetime) -> Iterator[Chunk]:

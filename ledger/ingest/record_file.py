@@ -128,6 +128,10 @@ def open_records(path: Path, mappings: tuple[Mapping, ...], *, name: str | None 
 
     Raises LedgerError if the file cannot be read, or no mapping (or more than one) fits.
     """
+    try:
+        path.name.encode()
+    except UnicodeEncodeError as error:
+        raise LedgerError(f"{path}: the name of the file is not UTF-8", cure="rename it") from error
     with TemporaryDirectory(prefix="ledger-ingest-") as folder:
         try:
             with path.open("rb") as file:
@@ -153,7 +157,8 @@ def open_records(path: Path, mappings: tuple[Mapping, ...], *, name: str | None 
             opened = _read(connection, path, mappings)
             yield replace(opened, name=name or path.name, sha256=digest)
         except duckdb.Error as error:
-            raise LedgerError(f"{path}: {str(error).splitlines()[0]}", cure="check that the file is whole") from error
+            reason = str(error).splitlines()[0].replace(str(Path(folder, "source")), path.name)
+            raise LedgerError(f"{path}: {reason}", cure="check that the file is whole") from error
         finally:
             connection.close()
 

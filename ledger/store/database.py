@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import psycopg
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, OperationalError
+from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
 
 from ledger.bundle import bundled_folder
 from ledger.errors import DatabaseUnavailable, LedgerError
@@ -85,7 +85,11 @@ def open_database(url: str | None) -> Database:
 
 def connect(url: str | None) -> Engine:
     """An engine for the URL, or for the embedded server's database, whatever its schema. Sessions have the time zone UTC."""
-    engine = create_engine(_parse(url) if url is not None else _embedded_url(), hide_parameters=True)
+    parsed = _parse(url) if url is not None else _embedded_url()
+    try:
+        engine = create_engine(parsed, hide_parameters=True)
+    except ArgumentError as error:
+        raise _not_understood() from error
 
     @event.listens_for(engine, "connect")
     def _prepare_session(connection: Any, _record: object) -> None:
@@ -96,8 +100,10 @@ def connect(url: str | None) -> Engine:
     try:
         with engine.connect() as connection:
             version = connection.scalar(text("SELECT current_setting('server_version_num')::integer / 10000"))
+    except (ProgrammingError, ValueError) as error:  # an option of the URL that the driver does not know or cannot read
+        raise _not_understood() from error
     except OperationalError as error:
-        reason = " ".join(str(error.orig).split())
+        reason = " ".join(str(getattr(error, "orig", error)).split())
         raise DatabaseUnavailable(
             f"no connection to the database {place(engine.url)}: {reason}", cure="check that it runs, and the URL, its user and password"
         ) from error
@@ -133,9 +139,14 @@ def _parse(url: str) -> URL:
     except (ArgumentError, ValueError):
         parsed = None
     if parsed is None or parsed.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
-        raise LedgerError("the database URL is not understood", cure="write it as postgresql://user@host:5432/database", exit_code=2)
+        raise _not_understood()
     parsed = parsed.set(drivername="postgresql+psycopg")
     return parsed if "connect_timeout" in parsed.query else parsed.update_query_dict({"connect_timeout": "10"})
+
+
+def _not_understood() -> LedgerError:
+    """Without the URL, which may hold a password anywhere."""
+    return LedgerError("the database URL is not understood", cure="write it as postgresql://user@host:5432/database", exit_code=2)
 
 
 def _embedded_url() -> URL:
@@ -164,4 +175,4 @@ def _fixed_now(*, is_test: bool) -> datetime | None:
     try:
         return parse_instant(written)
     except ValueError as error:
-        raise ClockRefused(f"LEDGER_NOW is {written!r}", cure=f"write {error}", exit_code=2) from error
+        raise ClockRefused(f"LEDGER_NOW is {written!r}", cure=str(error), exit_code=2) from error

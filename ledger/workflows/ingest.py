@@ -3,11 +3,13 @@
 Takes paths (files, folders, `-` for standard input) and gives one report per file. Source: specification, sections 2 and 9.
 """
 
+import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -128,16 +130,30 @@ def _files(paths: list[str]) -> Iterator[str]:
 
 @contextmanager
 def _opened(path: str, mappings: tuple[Mapping, ...]) -> Iterator[RecordFile]:
-    """The records of the file, or of standard input, which is put into a temporary file first."""
-    if path != "-":
+    """The records of the file, or of standard input or a pipe, which is put into a temporary file first."""
+    if path != "-" and not _is_stream(path):
         with open_records(Path(path), mappings) as records:
             yield records
         return
-    with tempfile.NamedTemporaryFile(prefix="ledger-stdin-") as spooled:
-        shutil.copyfileobj(sys.stdin.buffer, spooled)
-        spooled.flush()
-        with open_records(Path(spooled.name), mappings, name="stdin") as records:
-            yield records
+    # A stream can be read once only; the copy's name is what messages call it.
+    with tempfile.TemporaryDirectory(prefix="ledger-stream-") as folder:
+        copy = Path(folder, "stdin" if path == "-" else Path(path).name)
+        with copy.open("wb") as spooled, nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:
+            shutil.copyfileobj(stream, spooled)
+        try:
+            with open_records(copy, mappings) as records:
+                yield records
+        except LedgerError as error:
+            shown = error.message.replace(str(copy), "stdin" if path == "-" else path)
+            raise LedgerError(shown, cure=error.cure, exit_code=error.exit_code) from error
+
+
+def _is_stream(path: str) -> bool:
+    """Whether it is a pipe, such as a shell's `<(...)`."""
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -98,7 +98,7 @@ def _interval(row: dict[str, str], line: int, refuse: Callable[[int, str, str], 
     try:
         starts_at, ends_at = parse_instant(row["start"]), parse_instant(row["end"])
     except ValueError as error:
-        refuse(line, f"the span {row['start']!r} to {row['end']!r}", str(error))
+        refuse(line, f"the span {row['start']!r} to {row['end']!r}", str(error).removeprefix("expected "))
         return None
     if ends_at < starts_at:
         refuse(line, f"an end before the start: {row['start']} to {row['end']}", "an end that is not before the start")

@@ -96,14 +96,6 @@ def test_a_developer_can_ask_for_the_traceback(raising: str) -> None:
     assert result.returncode == 5 and "Traceback" in result.stderr
 
 
-@pytest.mark.parametrize("options", [[], ["--format", "json"]], ids=" ".join)
-def test_a_file_name_that_is_not_utf_8_is_shown_in_escapes(
-    options: list[str], run_ledger_process: RunLedgerProcess, tmp_path: Path
-) -> None:
-    result = run_ledger_process("contract", "check", tmp_path / os.fsdecode(b"caf\xe9.yaml"), *options, env={"PYTHONIOENCODING": "utf-8"})
-    assert result.returncode == 1 and "unreadable_file" in result.stdout and "caf\\udce9.yaml" in result.stdout, result.stderr
-
-
 def test_ctrl_c_ends_a_command_with_130() -> None:
     program = "import signal, os, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)"
     start = time.monotonic()
