@@ -244,6 +244,13 @@ def _csv_stream(relation: duckdb.DuckDBPyRelation) -> Iterator[IO[bytes]]:
                 assert failed or not stream.read(1), "rows were left behind"
             finally:
                 stream.close()
-                writer.join()
+                _end(writer, pipe)
         if failed:
             raise failed[0]
+
+
+def _end(writer: threading.Thread, pipe: Path) -> None:
+    """Wait for the writer. If nobody reads any more before it has opened the pipe, opening would wait for a reader for ever."""
+    while writer.is_alive():
+        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
+        writer.join(timeout=0.01)
