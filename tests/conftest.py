@@ -134,3 +134,11 @@ def run_ledger_process(database_url: str) -> RunLedgerProcess:
         return subprocess.run(command, env=environment, input=input, capture_output=True, text=True, timeout=120, check=False)
 
     return run
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Shows what tests recorded as `kills`: how often each named step was hit, whichever process ran the test."""
+    for report in terminalreporter.getreports("passed"):
+        for name, text in report.user_properties:
+            if name == "kills":
+                terminalreporter.write_line(str(text))

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
-import pytest
 from click.testing import Result
 
 SEED = 20260501
@@ -50,7 +49,7 @@ def content(url: str) -> tuple[list[tuple[object, ...]], ...]:
 
 
 def test_loading_killed_at_any_step_is_ended_by_the_same_command(
-    new_database: Callable[[], str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    new_database: Callable[[], str], tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     month, chance, hits = write_month(tmp_path), random.Random(SEED), Counter[str]()
     undisturbed = new_database()
@@ -66,12 +65,11 @@ def test_loading_killed_at_any_step_is_ended_by_the_same_command(
         ended = run(url, "ingest", month)
         assert ended.returncode == 0, ended.stderr
         assert content(url) == expected
-    with capsys.disabled():
-        print(f"\nkills while loading, seed {SEED}: {dict(hits)}")
+    record_property("kills", f"kills while loading, seed {SEED}: {dict(hits)}")
 
 
 def test_settling_killed_at_any_step_is_ended_by_the_same_command(
-    run_ledger: Callable[..., Result], database_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run_ledger: Callable[..., Result], database_url: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     assert run_ledger("contract", "add", CONTRACT).exit_code == 0
     assert run_ledger("ingest", write_month(tmp_path)).exit_code == 0
@@ -89,5 +87,4 @@ def test_settling_killed_at_any_step_is_ended_by_the_same_command(
         assert written == {path.name: path.read_bytes() for path in (tmp_path / "undisturbed" / "2026-05").iterdir()}
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT count(*) FROM settlement").fetchone() == (1,)
-    with capsys.disabled():
-        print(f"\nkills while settling: {dict(hits)}")
+    record_property("kills", f"kills while settling, in order: {dict(hits)}")

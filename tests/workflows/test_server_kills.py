@@ -70,7 +70,11 @@ def write_month(folder: Path, name: str) -> Path:
 
 
 def test_loading_goes_on_after_the_server_was_killed_at_any_step(
-    home: Path, ledger: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Path,
+    ledger: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
 ) -> None:
     chance, hits = random.Random(SEED), Counter[str]()
     for step in INGEST_STEPS:
@@ -83,12 +87,15 @@ def test_loading_goes_on_after_the_server_was_killed_at_any_step(
             assert ledger("ingest", file).exit_code == 0
             with psycopg.connect(running_server(home).url("ledger")) as connection:
                 assert connection.execute(COUNTED, [f"{name}-%"]).fetchone() == (38, 38, 38_000)
-    with capsys.disabled():
-        print(f"\nkills of the server while loading, seed {SEED}: {dict(hits)}")
+    record_property("kills", f"kills of the server while loading, seed {SEED}: {dict(hits)}")
 
 
 def test_settling_is_the_same_after_the_server_was_killed_at_any_step(
-    home: Path, ledger: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    home: Path,
+    ledger: Callable[..., Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    record_property: Callable[[str, object], None],
 ) -> None:
     assert ledger("contract", "add", CONTRACT).exit_code == 0
     assert ledger("ingest", write_month(tmp_path, "settled")).exit_code == 0
@@ -108,8 +115,7 @@ def test_settling_is_the_same_after_the_server_was_killed_at_any_step(
             assert contents(output) == written
             with psycopg.connect(running_server(home).url("ledger")) as connection:
                 assert connection.execute("SELECT count(*) FROM settlement").fetchone() == (1,)
-    with capsys.disabled():
-        print(f"\nkills of the server while settling, seed {SEED}: {dict(hits)}")
+    record_property("kills", f"kills of the server while settling, seed {SEED}: {dict(hits)}")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
