@@ -58,20 +58,6 @@ def overlaps(versions: Sequence[Contract]) -> tuple[Overlap, ...]:
     )
 
 
-def last_in_force(versions: Sequence[Contract], from_on: date, until_on: date) -> Contract | None:
-    """Of the versions of one contract with days in from_on <= day < until_on, the one that started last; of two, the higher number.
-
-    Its own `effective.from` counts, not the day on which it came back after an interruption. Raises VersionConflict.
-    """
-    there = {
-        stretch.version
-        for stretch in stretches(versions)
-        if stretch.from_on < until_on and (stretch.until_on is None or from_on < stretch.until_on)
-    }
-    candidates = [version for version in versions if version.version in there]
-    return max(candidates, key=lambda version: (version.effective.start, version.version), default=None)
-
-
 def _timeline(versions: Sequence[Contract]) -> Iterator[tuple[tuple[int, ...], date, date | None]]:
     """Longest spans of days with the same versions in force (one, where all is well); days that no version covers are left out."""
     replaced = {version.version: _replaced_by(version, versions) for version in versions}

@@ -6,12 +6,14 @@ Source: specification, section 2.
 """
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 import duckdb
 
 from ledger.ingest.mapping import DURATIONS, INTEGERS
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_TEXT = 200  # characters
 LARGEST_TOKENS = 10**12
 LONGEST_US = 30 * 86_400 * 1_000_000
@@ -264,6 +266,11 @@ _JUDGED = ", ".join(
         *(f"{value} AS event_{name}" for name, value in EVENT_COLUMNS.items()),
     ]
 )
+
+
+def since_1970_us(instant: datetime) -> int:
+    """Microseconds since 1970 of an aware instant, exactly."""
+    return (instant - EPOCH) // timedelta(microseconds=1)
 
 
 def judge(connection: duckdb.DuckDBPyConnection, *, now_us: int) -> None:

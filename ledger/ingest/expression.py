@@ -71,11 +71,6 @@ def parse_expression(text: str) -> Compiled:
     return Compiled(sql=compiler.text(tree), paths=frozenset(compiler.paths))
 
 
-def path_compiled(path: Path) -> Compiled:
-    """The expression that is just this field."""
-    return Compiled(sql=exp.column(field_key(path), quoted=True), paths=frozenset([path]))
-
-
 def constant_compiled(text: str) -> Compiled:
     """The expression that is this text for every row."""
     return Compiled(sql=exp.Literal.string(text), paths=frozenset())

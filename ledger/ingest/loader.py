@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
 from ledger.ingest.chunk import Chunk, judge_chunk
-from ledger.ingest.event_rules import Reason
+from ledger.ingest.event_rules import Reason, since_1970_us
 from ledger.ingest.record_file import RecordFile
 from ledger.store.database import Database
 from ledger.store.events import (
@@ -112,7 +112,7 @@ def _chunk_rows() -> int:
 
 def _judged_ahead(records: RecordFile, *, chunk_rows: int, now: datetime) -> Iterator[Chunk]:
     """The chunks in order; the next one is judged while the caller has the one before."""
-    now_us = int(now.timestamp()) * 1_000_000 + now.microsecond
+    now_us = since_1970_us(now)
     starts = range(0, records.records, chunk_rows)
     with ThreadPoolExecutor(max_workers=1) as executor:
         ahead = None

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ledger.errors import LedgerError
 from ledger.ingest.chunk import ACCOUNT_KEY, Chunk, judge_chunk
+from ledger.ingest.event_rules import since_1970_us
 from ledger.ingest.expression import RECORD_COLUMN, field_key
 from ledger.ingest.mapping import FileFormat
 from ledger.ingest.mapping import Mapping as SourceMapping
@@ -33,7 +34,7 @@ def judged_rows(
         with open_records(file, (anyhow,), name=name) as records:
             assert records.file_format is FileFormat.JSON_LINES
             numbered = replace(records, first_row=1 - first_record)
-            now_us = int(now.timestamp()) * 1_000_000 + now.microsecond
+            now_us = since_1970_us(now)
             first = first_record - 1
             with closing(judge_chunk(numbered, number=0, first=first, last=first + len(rows), now_us=now_us)) as chunk:
                 yield chunk

@@ -32,8 +32,6 @@ _LARGEST_MEASURED = 10**13
 _BIGINT_LIMIT = 2**62
 _DECIMAL_LIMIT = 10**38
 
-_COMPARE: dict[str, type[exp.Binary]] = {"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE, "==": exp.EQ, "!=": exp.NEQ}
-
 
 class DefinitionTooLarge(ValueError):
     """The numbers that a definition needs do not fit 38 digits."""
@@ -143,7 +141,7 @@ class _Compiler:
         match node:
             case Comparison(op=op, left=left, right=right):
                 a, b = self._aligned(self.value(left), self.value(right))
-                return _COMPARE[op](this=exp.paren(a.numerator), expression=exp.paren(b.numerator))
+                return sql.COMPARE[op](this=exp.paren(a.numerator), expression=exp.paren(b.numerator))
             case RatioComparison(op=op, dividend=dividend, divisor=divisor, literal=literal):
                 over = self.value(divisor)
                 self.divisors.append(over.numerator)
@@ -153,7 +151,7 @@ class _Compiler:
                     bound=over.bound * abs(literal.numerator),
                 )
                 a, b = self._aligned(self.value(dividend), scaled)
-                return _COMPARE[op](this=exp.paren(a.numerator), expression=exp.paren(b.numerator))
+                return sql.COMPARE[op](this=exp.paren(a.numerator), expression=exp.paren(b.numerator))
             case Logic(op=op, operands=operands):
                 tests = [self.condition(operand) for operand in operands]
                 return exp.paren(sql.both(*tests) if op == "and" else sql.either(*tests))

@@ -29,8 +29,6 @@ SIGNATURE = ("window_start", "model", "queue", "forfeited", "outcome", "exemptio
 SUMS = ("requests", "requests_without_usage", "tokens_input", "tokens_cached_input", "tokens_output")
 RULES = ("tier", "in_objective", "late", "over")
 
-_COMPARE: dict[str, type[exp.Binary]] = {"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
@@ -237,7 +235,7 @@ class Plan:
             case CircuitBreaker(queues=queues):
                 return sql.both(sql.among(sql.column("queue"), queues), self._breaker_open())
             case Async(input_tokens=threshold, evidence=evidence):
-                compared = _COMPARE[threshold.op](this=sql.column("input_tokens"), expression=sql.number(threshold.tokens))
+                compared = sql.COMPARE[threshold.op](this=sql.column("input_tokens"), expression=sql.number(threshold.tokens))
                 conditions = [answered, sql.known_or(compared, sql.boolean(False))]
                 return sql.both(*conditions, *([sql.column("async_header")] if evidence == "header" else []))
             case ColdStart():

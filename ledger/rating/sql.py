@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from sqlglot import exp
 
 MICROSECOND = timedelta(microseconds=1)
+COMPARE: dict[str, type[exp.Binary]] = {"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE, "==": exp.EQ, "!=": exp.NEQ}
 
 
 def column(name: str, table: str | None = None) -> exp.Column:

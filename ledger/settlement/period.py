@@ -50,7 +50,8 @@ def contract_period(versions: Sequence[Contract], name: str) -> Period | None:
     for stretch in stretches(versions):
         from_on = max(first_on, stretch.from_on)
         until_on = next_on if stretch.until_on is None else min(next_on, stretch.until_on)
-        if from_on < until_on:
+        # A day that the clocks skipped has no instant, so there may be days and no time.
+        if from_on < until_on and day_start(timezone, from_on) < day_start(timezone, until_on):
             pieces.append(Piece(contract=by_number[stretch.version], days=local_days(timezone, from_on, until_on)))
     if not pieces:
         return None

@@ -84,11 +84,10 @@ def _put_into_force(connection: Connection, contract_id: str, versions: Sequence
     for stretch in stretches(versions):
         contract = by_number[stretch.version]
         timezone = contract.calendar.timezone
-        in_force = Range(
-            day_start(timezone, stretch.from_on),
-            None if stretch.until_on is None else day_start(timezone, stretch.until_on),
-            bounds="[)",
-        )
+        start, end = day_start(timezone, stretch.from_on), None if stretch.until_on is None else day_start(timezone, stretch.until_on)
+        if start == end:  # the clocks skipped its only day
+            continue
+        in_force = Range(start, end, bounds="[)")
         span = {"contract_id": contract_id, "version": contract.version, "in_force": in_force}
         connection.execute(insert(version_in_force).values(span))
         for account in contract.parties.customer.accounts:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ledger.errors import LedgerError
 from ledger.ingest.chunk import judge_chunk
+from ledger.ingest.event_rules import since_1970_us
 from ledger.ingest.loader import Summary, load_file
 from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
 from ledger.ingest.record_file import RecordFile, open_records
@@ -83,7 +84,7 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
     mappings = _mappings(options)
     reports: list[FileReport] = []
     now = datetime.now(UTC)
-    now_us = int(now.timestamp()) * 1_000_000 + now.microsecond
+    now_us = since_1970_us(now)
     for path in _files(paths):
         with _reported(path, reports), _opened(path, mappings) as records:
             chunk = judge_chunk(records, number=0, first=0, last=min(records.records, CHECKED_ROWS), now_us=now_us)

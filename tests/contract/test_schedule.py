@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from ledger.contract.model import Contract, Effective
 from ledger.contract.reader import read_contract
-from ledger.contract.schedule import Overlap, VersionConflict, last_in_force, overlaps, stretches
+from ledger.contract.schedule import Overlap, VersionConflict, overlaps, stretches
+from ledger.settlement.period import contract_period
 
 from .golden import QUIET, check, edited, read
 
@@ -91,13 +92,12 @@ def test_versions_that_start_together_conflict() -> None:
 
 def test_the_version_in_force_last_is_the_one_that_started_last() -> None:
     first, correction = version(1, "2026-01-01"), version(2, "2026-05-11", "2026-05-21", replaces=1)
-    may, june, july = date(2026, 5, 1), date(2026, 6, 1), date(2026, 7, 1)
-    assert last_in_force((first, correction), may, june) == correction
-    assert last_in_force((first, correction), june, july) == first
-    assert last_in_force((first, correction), date(2025, 1, 1), date(2025, 2, 1)) is None
-    together = (version(1, "2026-05-01"), version(2, "2026-05-01", "2026-05-08", replaces=1))
-    last = last_in_force(together, may, june)
-    assert last is not None and last.version == 2
+    may, june = contract_period((first, correction), "2026-05"), contract_period((first, correction), "2026-06")
+    assert may is not None and may.last == correction
+    assert june is not None and june.last == first
+    assert contract_period((first, correction), "2025-01") is None
+    together = contract_period((version(1, "2026-05-01"), version(2, "2026-05-01", "2026-05-08", replaces=1)), "2026-05")
+    assert together is not None and together.last.version == 2
 
 
 def test_the_same_version_twice_is_no_fault() -> None:
