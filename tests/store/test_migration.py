@@ -79,4 +79,4 @@ def test_two_upgrades_at_once_are_harmless(server: Server) -> None:
                 engine.dispose()
             connection.execute(text("DROP DATABASE upgraded_twice WITH (FORCE)"))
     admin.dispose()
-    assert sorted(before, key=str) == ["0001", "0001", "0001", None]
+    assert sorted(before, key=str) == ["0002", "0002", "0002", None]
