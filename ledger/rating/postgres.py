@@ -1,12 +1,14 @@
-"""PostgreSQL as the engine of the plan: the events of the database that one transaction sees."""
+"""PostgreSQL as the engine of the plan: the events and kept cells of the database that one transaction sees."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection
 from sqlglot import exp
 
 from ledger.rating import sql
+from ledger.store.events import driver_cursor
 
 EVENT_COLUMNS = (
     *("account", "request_id", "revision", "model", "received_at", "queue", "status", "cold_start", "async_header", "node"),
@@ -30,10 +32,30 @@ class PostgresEngine:
     """The plan's engine on a connection, whose transaction is the snapshot."""
 
     def __init__(self, connection: Connection) -> None:
-        # Without parameters no driver looks for placeholders in the constants.
-        self._connection = connection.execution_options(no_parameters=True)
+        self._connection = connection
 
-    def rows(self, query: exp.Query) -> Iterator[Mapping[str, Any]]:
-        """The rows of the query by column name."""
-        result = self._connection.exec_driver_sql(query.sql("postgres"))
-        return (dict(row) for row in result.mappings())
+    def rows(self, query: exp.Query) -> Iterator[tuple[Any, ...]]:
+        """The rows of the query."""
+        # Without parameters the driver looks for no placeholders in the constants.
+        with driver_cursor(self._connection) as cursor:
+            yield from cursor.execute(query.sql("postgres").encode())
+
+    def instant(self, value: datetime) -> datetime:
+        """The instant of a value in a row: the driver's own."""
+        return value
+
+    def keep(self, name: str, query: exp.Query) -> None:
+        """Make a temporary table of the query's rows, gone with the transaction."""
+        with driver_cursor(self._connection) as cursor:
+            cursor.execute(
+                f"CREATE TEMPORARY TABLE {exp.to_identifier(name, quoted=True)} ON COMMIT DROP AS {query.sql('postgres')}".encode()
+            )
+
+    def keep_rows(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> None:
+        """Make a temporary table of these rows; columns are (name, type)."""
+        described = [exp.ColumnDef(this=exp.to_identifier(column, quoted=True), kind=exp.DataType.build(kind)) for column, kind in columns]
+        with driver_cursor(self._connection) as cursor:
+            cursor.execute(f"CREATE TEMPORARY TABLE {name} ({', '.join(one.sql('postgres') for one in described)}) ON COMMIT DROP".encode())
+            with cursor.copy(f"COPY {name} FROM STDIN".encode()) as copy:
+                for row in rows:
+                    copy.write_row(row)

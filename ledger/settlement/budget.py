@@ -27,6 +27,11 @@ def give_verdicts(period: Period, breaches: Sequence[JudgedWindow]) -> list[Verd
     return verdicts
 
 
+def refunded_windows(period: Period, breaches: Sequence[JudgedWindow]) -> list[JudgedWindow]:
+    """The breached windows that are not forgiven."""
+    return [breach for breach, verdict in zip(breaches, give_verdicts(period, breaches), strict=True) if verdict is Verdict.REFUNDED]
+
+
 def budget_of(period: Period, verdicts: Sequence[Verdict]) -> Budget:
     """The state of the budget after these verdicts; allowance and alert are those of the period's last version."""
     terms = period.last.error_budget

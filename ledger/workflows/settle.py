@@ -24,14 +24,15 @@ from ledger.documents.invoice import invoice_html
 from ledger.documents.settlement_json import canonical_bytes, statement_to_json
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
-from ledger.rating.cells import Engine, read_cells, read_percentiles
-from ledger.rating.plan import Breaker, ModelLoad, Plan
+from ledger.rating.cells import Engine
+from ledger.rating.plan import CELL_COLUMNS, Breaker, Coverage, ModelLoad, plans_of
 from ledger.rating.postgres import PostgresEngine, current_events
+from ledger.rating.rated_period import RatedPeriod, rate_periods
 from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period, contract_period
-from ledger.settlement.settlement import Surroundings, Unrated, find_unrated, settle
+from ledger.settlement.settlement import Surroundings, Unrated, settle
 from ledger.settlement.statement import Statement
-from ledger.settlement.windows import JudgedWindow, Judgement, judge
+from ledger.settlement.windows import JudgedWindow
 from ledger.store.contracts import StoredVersion, stored_versions
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
@@ -91,19 +92,26 @@ def settle_period(
     `on_contract` is told (contract id, position from 1, how many) before each.
     """
     now = database.now()
-    statements: list[Statement] = []
     stopped: list[Stopped] = []
-    warnings: list[str] = []
-    drafts: list[Draft] = []
     with one_settlement_at_a_time(database.engine), snapshot(database.engine) as connection:
-        contracts = _in_force(connection, period, contract_id)
-        unassigned = cache(partial(count_unassigned, connection))  # contracts of one zone share the month
-        intervals = stored_intervals(connection)
-        for position, (versions, terms) in enumerate(contracts, start=1):
-            on_contract(terms.last.id, position, len(contracts))
+        contracts = []
+        for versions, terms in _in_force(connection, period, contract_id):
             too_early = None if provisional else _too_early(terms, now)
             if too_early:
                 stopped.append(too_early)
+            else:
+                contracts.append((versions, terms))
+        rated = _rate(connection, [terms for _, terms in contracts], now)
+        intervals = stored_intervals(connection)
+        unassigned = cache(partial(count_unassigned, connection))  # contracts of one zone share the month
+        statements: list[Statement] = []
+        warnings: list[str] = []
+        drafts: list[Draft] = []
+        for position, (versions, terms) in enumerate(contracts, start=1):
+            on_contract(terms.last.id, position, len(contracts))
+            one = rated[terms.last.id]
+            if one.unrated:
+                stopped.append(_stopped_by(connection, terms, one.unrated))
                 continue
             surroundings = Surroundings(
                 state="provisional" if provisional else "draft",
@@ -113,13 +121,9 @@ def settle_period(
                 changed_afterwards=count_changed_afterwards(connection, terms),
                 is_test=database.is_test,
             )
-            outcome = _settle_contract(connection, terms, intervals, surroundings, now)
-            if isinstance(outcome, Stopped):
-                stopped.append(outcome)
-                continue
-            statement, draft = outcome
+            statement = settle(terms, one.cells, one.judgement, one.refunded, one.percentiles_us, surroundings)
             statements.append(statement)
-            drafts.append(draft)
+            drafts.append(_draft(statement, one))
             warnings += _breaker_warnings(terms, intervals)
             warnings += [line for line in _unassigned_warnings(unassigned(terms.start, terms.end)) if line not in warnings]
             fault_point("settle.after_contract")
@@ -163,55 +167,47 @@ def _utc(instant: datetime) -> str:
     return f"{instant:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _settle_contract(
-    connection: Connection, terms: Period, intervals: Sequence[Interval], surroundings: Surroundings, now: datetime
-) -> tuple[Statement, Draft] | Stopped:
+def _rate(connection: Connection, periods: Sequence[Period], now: datetime) -> dict[str, RatedPeriod]:
     engine = PostgresEngine(connection)
-    plans = contract_plans(terms, intervals, current_events())
-    cells = [cell for plan in plans for cell in read_cells(engine, plan)]
-    unrated = find_unrated(terms, cells)
-    if unrated:
-        return _stopped_by(connection, terms, unrated)
-    judgement = judge(terms, cells, now)
-    percentiles_us = breach_percentiles(engine, plans, judgement)
-    statement = settle(terms, cells, judgement, percentiles_us, surroundings)
-    draft = Draft(
-        contract_id=terms.last.id,
-        state=surroundings.state,
-        digest=_digest(cells, judgement.breaches, percentiles_us),
-        day_starts=tuple(start for piece in terms.pieces for start in piece.days.starts),
-        document=canonical_bytes(statement_to_json(statement)).decode(),
-    )
-    return statement, draft
+    cells = classified_cells(engine, periods, stored_intervals(connection), current_events())
+    return rate_periods(engine, cells, {terms.last.id: terms for terms in periods}, now)
 
 
-def contract_plans(terms: Period, intervals: Sequence[Interval], source: exp.Select) -> list[Plan]:
-    """The classification plan of each piece of the period, over the standing events that `source` gives."""
+def classified_cells(engine: Engine, periods: Sequence[Period], intervals: Sequence[Interval], source: exp.Query) -> exp.Query:
+    """A relation of the periods' cells, made from the standing events that `source` gives."""
+    contracts = {(piece.contract.id, piece.contract.version): piece.contract for terms in periods for piece in terms.pieces}
+    coverage = [
+        Coverage(account=account, contract_id=contract.id, version=contract.version, start=piece.days.starts[0], end=piece.days.end)
+        for terms in periods
+        for piece in terms.pieces
+        for contract in [piece.contract]
+        for account in contract.parties.customer.accounts
+    ]
+    plans = plans_of(contracts, coverage, *breakers_and_loads(intervals), source)
+    for number, plan in enumerate(plans):
+        engine.keep(f"classified_cell_{number}", plan.cells())
+    return exp.union(*(exp.select(*CELL_COLUMNS).from_(f"classified_cell_{number}") for number in range(len(plans))), distinct=False)
+
+
+def breakers_and_loads(intervals: Sequence[Interval]) -> tuple[list[Breaker], list[ModelLoad]]:
+    """Recorded intervals as the plan takes them."""
     breakers = [Breaker(node=i.node, start=i.starts_at, end=i.ends_at) for i in intervals if i.kind == "circuit_breaker"]
     loads = [
         ModelLoad(interval_id=i.interval_id, node=i.node, model=i.model, start=i.starts_at, end=i.ends_at)
         for i in intervals
         if i.kind == "model_load" and i.node is not None and i.model is not None
     ]
-    return [
-        Plan(
-            contract=piece.contract,
-            stretch=stretch,
-            days=piece.days,
-            breakers=[breaker for breaker in breakers if breaker.start < piece.days.end and breaker.end > piece.days.starts[0]],
-            loads=[load for load in loads if load.end > piece.days.starts[0]],
-            source=source,
-        )
-        for stretch, piece in enumerate(terms.pieces)
-    ]
+    return breakers, loads
 
 
-def breach_percentiles(engine: Engine, plans: Sequence[Plan], judgement: Judgement) -> dict[JudgedWindow, int | None]:
-    """The percentile of each breached window in microseconds, from the plan of its piece; None if its request has no number."""
-    found: dict[JudgedWindow, int | None] = {}
-    for plan in plans:
-        found |= read_percentiles(engine, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
-    return found
+def _draft(statement: Statement, rated: RatedPeriod) -> Draft:
+    return Draft(
+        contract_id=statement.contract.id,
+        state=statement.state,
+        digest=_digest(rated),
+        day_starts=tuple(start for piece in rated.period.pieces for start in piece.days.starts),
+        document=canonical_bytes(statement_to_json(statement)).decode(),
+    )
 
 
 def minor_digits_of(terms: Period) -> int:
@@ -249,12 +245,12 @@ def _breaker_warnings(terms: Period, intervals: Sequence[Interval]) -> list[str]
     ]
 
 
-def _digest(cells: Sequence[Cell], breaches: Sequence[JudgedWindow], percentiles_us: dict[JudgedWindow, int | None]) -> str:
+def _digest(rated: RatedPeriod) -> str:
     """SHA-256 of all that the money follows from. Events that differ without changing any of it give the same digest."""
-    values = attrgetter(*Cell.__slots__)
-    rows = sorted([str(value) for value in values(cell)] for cell in cells)
-    ranks = [[str(window.stretch), window.start.isoformat(), window.scope, str(percentiles_us[window])] for window in breaches]
-    return sha256(json.dumps([rows, ranks]).encode()).hexdigest()
+    sums, windows = attrgetter(*Cell.__slots__), attrgetter(*JudgedWindow.__slots__)
+    cells = [sorted([str(value) for value in sums(cell)] for cell in group) for group in (rated.cells, rated.refunded)]
+    breaches = [[*map(str, windows(window)), str(rated.percentiles_us[window])] for window in rated.judgement.breaches]
+    return sha256(json.dumps([*cells, str(rated.judgement.counts), breaches]).encode()).hexdigest()
 
 
 def _hashes(versions: Sequence[StoredVersion], terms: Period) -> dict[int, str]:
