@@ -54,7 +54,7 @@ def read_windows(engine: Engine, cells: exp.Query) -> dict[str, list[WindowCell]
     requests = sql.column("requests")
     of_late = exp.Sum(this=sql.choose([(sql.column("late"), requests)], sql.number(0)))
     of_over = exp.Sum(this=sql.choose([(sql.column("over"), requests)], sql.number(0)))
-    measured = exp.Sum(this=sql.known_or(exp.func("cardinality", sql.column("late_latencies_us")), sql.number(0)))
+    measured = exp.Sum(this=sql.known_or(exp.ArraySize(this=sql.column("late_latencies_us")), sql.number(0)))
     query = (
         exp.select(*key, exp.Sum(this=requests), of_late, measured, of_over)
         .from_(cells.subquery("cell"))

@@ -92,6 +92,11 @@ def known_or(expression: exp.Expr, default: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=expression.copy(), expressions=[default.copy()])
 
 
+def all_of_each(queries: Sequence[exp.Query]) -> exp.Query:
+    """The rows of all queries, of which there is at least one."""
+    return exp.union(*queries, distinct=False) if len(queries) > 1 else queries[0]
+
+
 def rows(columns: Sequence[tuple[str, str]], values: Sequence[Sequence[exp.Expr]]) -> exp.Select:
     """A constant relation of at least one row: columns as (name, type), values row by row."""
     table = exp.Values(

@@ -24,6 +24,7 @@ from ledger.documents.invoice import invoice_html
 from ledger.documents.settlement_json import canonical_bytes, statement_to_json
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
+from ledger.rating import sql
 from ledger.rating.cells import Engine
 from ledger.rating.plan import CELL_COLUMNS, Breaker, Coverage, ModelLoad, plans_of
 from ledger.rating.postgres import PostgresEngine, current_events
@@ -186,7 +187,7 @@ def classified_cells(engine: Engine, periods: Sequence[Period], intervals: Seque
     plans = plans_of(contracts, coverage, *breakers_and_loads(intervals), source)
     for number, plan in enumerate(plans):
         engine.keep(f"classified_cell_{number}", plan.cells())
-    return exp.union(*(exp.select(*CELL_COLUMNS).from_(f"classified_cell_{number}") for number in range(len(plans))), distinct=False)
+    return sql.all_of_each([exp.select(*map(sql.column, CELL_COLUMNS)).from_(f"classified_cell_{number}") for number in range(len(plans))])
 
 
 def breakers_and_loads(intervals: Sequence[Interval]) -> tuple[list[Breaker], list[ModelLoad]]:
