@@ -16,7 +16,7 @@ from ledger.rating import sql
 from ledger.rating.plan import SUMS
 from ledger.settlement.cell import Cell, Outcome, WindowCell
 from ledger.settlement.period import Period
-from ledger.settlement.windows import JudgedWindow
+from ledger.settlement.windows import BreachedWindow
 
 # What a cell has in common when windows do not matter.
 _PRICED_KEY = ("version", "model", "queue", "forfeited", "outcome", "exemption", "tier", "in_objective", "late")
@@ -76,7 +76,9 @@ def read_windows(engine: Engine, cells: exp.Query) -> dict[str, list[WindowCell]
     return found
 
 
-def read_refunded(engine: Engine, cells: exp.Query, refunded: Mapping[str, tuple[Period, Sequence[JudgedWindow]]]) -> dict[str, list[Cell]]:
+def read_refunded(
+    engine: Engine, cells: exp.Query, refunded: Mapping[str, tuple[Period, Sequence[BreachedWindow]]]
+) -> dict[str, list[Cell]]:
     """The cells of the refunded windows of each contract, summed over them."""
     places = [
         (contract_id, start, served)
@@ -92,11 +94,11 @@ def read_refunded(engine: Engine, cells: exp.Query, refunded: Mapping[str, tuple
 
 
 def read_percentiles(
-    engine: Engine, cells: exp.Query, breached: Mapping[str, tuple[Period, Sequence[JudgedWindow]]]
-) -> dict[str, dict[JudgedWindow, int | None]]:
+    engine: Engine, cells: exp.Query, breached: Mapping[str, tuple[Period, Sequence[BreachedWindow]]]
+) -> dict[str, dict[BreachedWindow, int | None]]:
     """The percentile of each contract's breached windows in microseconds: the latency of the request at its place, None if that one has
     none."""
-    found: dict[str, dict[JudgedWindow, int | None]] = {contract_id: {} for contract_id in breached}
+    found: dict[str, dict[BreachedWindow, int | None]] = {contract_id: {} for contract_id in breached}
     wanted = [(contract_id, period, window) for contract_id, (period, windows) in breached.items() for window in windows]
     places = []
     for target, (contract_id, period, window) in enumerate(wanted):

@@ -4,6 +4,7 @@ An instant is a BIGINT of microseconds since 1970 throughout: DuckDB steps throu
 gives timestamps to Python only with the help of a time zone library. The dialect prints the plan so, and a source gives `received_at` so.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
@@ -78,9 +79,11 @@ class DuckDbEngine:
 
     def keep_rows(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> None:
         """Make a temporary table of these rows; columns are (name, type), instants are given as such."""
-        kinds = ["bigint" if kind == "timestamptz" else kind for _, kind in columns]
-        listed = ", ".join(
-            f"unnest(${place}::{kind}[]) AS {column}" for place, ((column, _), kind) in enumerate(zip(columns, kinds, strict=True), 1)
+        # As one JSON text: for every single value in a list of parameters the driver looks for pandas.
+        shape = json.dumps([{column: "bigint" if kind == "timestamptz" else kind for column, kind in columns}])
+        values = [[since_1970_us(one) if isinstance(one, datetime) else one for one in row] for row in rows]
+        named = json.dumps([dict(zip([column for column, _ in columns], row, strict=True)) for row in values])
+        self._connection.execute(
+            f"CREATE TEMPORARY TABLE {name} AS SELECT unnest(from_json($rows::JSON, $shape), recursive := true)",
+            {"rows": named, "shape": shape},
         )
-        values = [[since_1970_us(one) if isinstance(one, datetime) else one for one in column] for column in zip(*rows, strict=True)]
-        self._connection.execute(f"CREATE TEMPORARY TABLE {name} AS SELECT {listed}", values)

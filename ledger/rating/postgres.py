@@ -1,6 +1,6 @@
 """PostgreSQL as the engine of the plan: the events and kept cells of the database that one transaction sees."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 from sqlglot import exp
 
 from ledger.rating import sql
+from ledger.rating.plan import CELL_COLUMNS
 from ledger.store.events import driver_cursor
 
 EVENT_COLUMNS = (
@@ -17,14 +18,51 @@ EVENT_COLUMNS = (
 )
 
 
+_IDENTITY = ("account", "request_id", "revision")
+
+
 def current_events() -> exp.Select:
     """The events that stand: those whose revision was not withdrawn."""
-    same = [exp.EQ(this=sql.column(name, "v"), expression=sql.column(name, "e")) for name in ("account", "request_id", "revision")]
+    same = [exp.EQ(this=sql.column(name, "v"), expression=sql.column(name, "e")) for name in _IDENTITY]
     withdrawn = exp.select(sql.number(1)).from_(exp.to_table("void", alias="v")).where(*same)
     return (
         exp.select(*(sql.column(name, "e") for name in EVENT_COLUMNS))
         .from_(exp.to_table("event", alias="e"))
         .where(exp.Not(this=exp.Exists(this=withdrawn)))
+    )
+
+
+def cold_start_events(start: datetime, end: datetime) -> exp.Select:
+    """The standing events of [start, end) that may be cold starts under some contract."""
+    listed = exp.select(*(sql.column(name) for name in _IDENTITY)).from_("cold_start_event").distinct()
+    listed = listed.where(
+        exp.GTE(this=sql.column("day_start"), expression=sql.instant(start)),
+        exp.LT(this=sql.column("day_start"), expression=sql.instant(end)),
+    )
+    same = [exp.EQ(this=sql.column(name, "e"), expression=sql.column(name, "listed")) for name in _IDENTITY]
+    return current_events().join(listed.subquery("listed"), on=sql.both(*same))
+
+
+def kept_cells(spans: Mapping[str, tuple[datetime, datetime]]) -> exp.Select:
+    """The kept cells of contracts by id, each within its span: of all events that no cold start delayed."""
+    columns = [("contract_id", "text"), ("start", "timestamptz"), ("end", "timestamptz")]
+    rows = [[sql.text(contract_id), sql.instant(start), sql.instant(end)] for contract_id, (start, end) in spans.items()]
+    day_start = sql.column("day_start", "cell")
+    # The outer bounds, as constants, let the index be used.
+    bounds = [
+        exp.GTE(this=day_start, expression=sql.instant(min(start for start, _ in spans.values()))),
+        exp.LT(this=day_start.copy(), expression=sql.instant(max(end for _, end in spans.values()))),
+    ]
+    same = [
+        exp.EQ(this=sql.column("contract_id", "cell"), expression=sql.column("contract_id", "settled")),
+        exp.GTE(this=day_start.copy(), expression=sql.column("start", "settled")),
+        exp.LT(this=day_start.copy(), expression=sql.column("end", "settled")),
+    ]
+    return (
+        exp.select(*(sql.column(name, "cell") for name in CELL_COLUMNS))
+        .from_("cell")
+        .join(sql.rows(columns, rows).subquery("settled"), on=sql.both(*same))
+        .where(*bounds)
     )
 
 

@@ -15,7 +15,7 @@ from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period
 from ledger.settlement.settlement import Unrated, find_unrated
 from ledger.settlement.statement import WindowCounts
-from ledger.settlement.windows import JudgedWindow, Judgement, judge
+from ledger.settlement.windows import BreachedWindow, Judgement, judge
 
 NOT_JUDGED = Judgement(breaches=(), counts=WindowCounts(judged=0, breached=0, insufficient=0, overload=0))
 
@@ -29,7 +29,7 @@ class RatedPeriod:
     unrated: tuple[Unrated, ...] = ()
     judgement: Judgement = NOT_JUDGED
     refunded: tuple[Cell, ...] = ()
-    percentiles_us: Mapping[JudgedWindow, int | None]
+    percentiles_us: Mapping[BreachedWindow, int | None]
 
 
 def rate_periods(engine: Engine, cells: exp.Query, periods: Mapping[str, Period], now: datetime) -> dict[str, RatedPeriod]:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
 from functools import cached_property
 
 from ledger.contract.model import Contract
@@ -27,6 +28,11 @@ class Piece:
     def served_names(self) -> dict[str, tuple[str, str | None]]:
         """Each served name with its model and, for a degraded variant, the variant."""
         return self.contract.served_names()
+
+    @cached_property
+    def percentile(self) -> Fraction:
+        """The objective's percentile as a fraction: 99/100."""
+        return Fraction(self.contract.objective.percentile)
 
     def scope_of(self, served: str) -> str:
         """The scope that judges requests of this served name, which some model claims."""

@@ -30,7 +30,7 @@ from ledger.settlement.statement import (
     Unresolved,
     Verdict,
 )
-from ledger.settlement.windows import JudgedWindow, Judgement
+from ledger.settlement.windows import BreachedWindow, Judgement
 
 _KIND_ORDER = {kind: position for position, kind in enumerate(LineKind)}
 
@@ -80,7 +80,7 @@ def settle(
     cells: Sequence[Cell],
     judgement: Judgement,
     refunded: Sequence[Cell],
-    percentiles_us: Mapping[JudgedWindow, int | None],
+    percentiles_us: Mapping[BreachedWindow, int | None],
     surroundings: Surroundings,
 ) -> Statement:
     """The statement of the period. `cells` are all of it and none unrated; `refunded` those of the windows that `refunded_windows`
@@ -145,7 +145,7 @@ def _totals(last: Contract, lines: Sequence[InvoiceLine], carried_in: int, minor
     )
 
 
-def _breach(period: Period, window: JudgedWindow, verdict: Verdict, percentile_us: int | None) -> Breach:
+def _breach(period: Period, window: BreachedWindow, verdict: Verdict, percentile_us: int | None) -> Breach:
     return Breach(
         start=window.start,
         end=window.end,

@@ -7,9 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
 from fractions import Fraction
-from math import ceil
 
 from ledger.settlement.calendar import window_end
 from ledger.settlement.cell import WindowCell
@@ -18,8 +16,8 @@ from ledger.settlement.statement import WindowCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedWindow:
-    """A window, or a pool of a day's small windows, with its counts of requests in the objective.
+class BreachedWindow:
+    """A breached window, or pool of a day's small windows, with its counts of requests in the objective.
 
     `stretch` is the index of its piece of the period. `window_starts` are those of the cells that it consists of, ascending; `over_limit`
     counts requests over the target times `up_to`; `late_measured` late ones that have a latency. At the percentile, at most `tolerated`
@@ -39,11 +37,6 @@ class JudgedWindow:
     tolerated: int
 
     @property
-    def is_breach(self) -> bool:
-        """The percentile is above the target."""
-        return self.late > self.tolerated
-
-    @property
     def is_over(self) -> bool:
         """The percentile is above the target times `up_to`."""
         return self.over_limit > self.tolerated
@@ -58,13 +51,13 @@ class JudgedWindow:
         return self.tolerated + 1 - (self.late - self.late_measured)
 
 
-def tolerated_of(percentile: Decimal, requests: int) -> int:
+def tolerated_of(percentile: Fraction, requests: int) -> int:
     """How many of the requests may be slower than the one at the percentile: n - ceil(p n).
 
-    >>> tolerated_of(Decimal("0.99"), 100), tolerated_of(Decimal("0.99"), 99)
+    >>> tolerated_of(Fraction("0.99"), 100), tolerated_of(Fraction("0.99"), 99)
     (1, 0)
     """
-    return requests - ceil(Fraction(percentile) * requests)
+    return requests - -(-percentile.numerator * requests // percentile.denominator)
 
 
 @dataclass(slots=True)
@@ -94,7 +87,7 @@ class _Counts:
 class Judgement:
     """The breached windows in the order in which they meet the budget (end, start, scope), and how many windows there were."""
 
-    breaches: tuple[JudgedWindow, ...]
+    breaches: tuple[BreachedWindow, ...]
     counts: WindowCounts
 
 
@@ -109,9 +102,9 @@ def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgeme
         piece = period.pieces[stretch]
         is_month = piece.contract.objective.window == "month"
         windows[stretch, piece.days.starts[0] if is_month else cell.window_start, piece.scope_of(cell.model)].add(cell)
-    judged: list[JudgedWindow] = []
+    breaches: list[BreachedWindow] = []
     pools: defaultdict[tuple[int, datetime, datetime, str], _Counts] = defaultdict(_Counts)
-    insufficient = overload = 0
+    judged = insufficient = overload = 0
     for (stretch, start, scope), counts in windows.items():
         piece = period.pieces[stretch]
         objective = piece.contract.objective
@@ -121,7 +114,9 @@ def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgeme
         if objective.max_requests is not None and counts.requests > objective.max_requests:
             overload += 1
         elif counts.requests >= objective.min_requests or objective.small_windows == "evaluate":
-            judged.append(_window(stretch, piece, start, end, scope, counts, pooled=False))
+            judged += 1
+            if counts.late > tolerated_of(piece.percentile, counts.requests):
+                breaches.append(_breached(stretch, piece, start, end, scope, counts, pooled=False))
         elif objective.small_windows == "pool_day" and objective.window != "month":
             pools[stretch, *piece.days.day_of(start), scope].merge(counts)
         else:
@@ -130,17 +125,19 @@ def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgeme
         piece = period.pieces[stretch]
         if end > now:
             continue
-        if counts.requests >= piece.contract.objective.min_requests:
-            judged.append(_window(stretch, piece, start, end, scope, counts, pooled=True))
-        else:
+        if counts.requests < piece.contract.objective.min_requests:
             insufficient += 1
-    breaches = sorted((w for w in judged if w.is_breach), key=lambda w: (w.end, w.start, w.scope))
-    windows_by_fate = WindowCounts(judged=len(judged), breached=len(breaches), insufficient=insufficient, overload=overload)
+            continue
+        judged += 1
+        if counts.late > tolerated_of(piece.percentile, counts.requests):
+            breaches.append(_breached(stretch, piece, start, end, scope, counts, pooled=True))
+    breaches.sort(key=lambda w: (w.end, w.start, w.scope))
+    windows_by_fate = WindowCounts(judged=judged, breached=len(breaches), insufficient=insufficient, overload=overload)
     return Judgement(breaches=tuple(breaches), counts=windows_by_fate)
 
 
-def _window(stretch: int, piece: Piece, start: datetime, end: datetime, scope: str, counts: _Counts, *, pooled: bool) -> JudgedWindow:
-    return JudgedWindow(
+def _breached(stretch: int, piece: Piece, start: datetime, end: datetime, scope: str, counts: _Counts, *, pooled: bool) -> BreachedWindow:
+    return BreachedWindow(
         stretch=stretch,
         start=start,
         end=end,
@@ -151,5 +148,5 @@ def _window(stretch: int, piece: Piece, start: datetime, end: datetime, scope: s
         late=counts.late,
         late_measured=counts.late_measured,
         over_limit=counts.over_limit,
-        tolerated=tolerated_of(piece.contract.objective.percentile, counts.requests),
+        tolerated=tolerated_of(piece.percentile, counts.requests),
     )

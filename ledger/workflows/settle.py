@@ -33,7 +33,7 @@ from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period, contract_period
 from ledger.settlement.settlement import Surroundings, Unrated, settle
 from ledger.settlement.statement import Statement
-from ledger.settlement.windows import JudgedWindow
+from ledger.settlement.windows import BreachedWindow
 from ledger.store.contracts import StoredVersion, stored_versions
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
@@ -248,7 +248,7 @@ def _breaker_warnings(terms: Period, intervals: Sequence[Interval]) -> list[str]
 
 def _digest(rated: RatedPeriod) -> str:
     """SHA-256 of all that the money follows from. Events that differ without changing any of it give the same digest."""
-    sums, windows = attrgetter(*Cell.__slots__), attrgetter(*JudgedWindow.__slots__)
+    sums, windows = attrgetter(*Cell.__slots__), attrgetter(*BreachedWindow.__slots__)
     cells = [sorted([str(value) for value in sums(cell)] for cell in group) for group in (rated.cells, rated.refunded)]
     breaches = [[*map(str, windows(window)), str(rated.percentiles_us[window])] for window in rated.judgement.breaches]
     return sha256(json.dumps([*cells, str(rated.judgement.counts), breaches]).encode()).hexdigest()
