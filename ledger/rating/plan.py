@@ -35,6 +35,7 @@ CELL_KEY = (
 CELL_COLUMNS = (*CELL_KEY, *SUMS, "late_latencies_us")
 COLD_START_COLUMNS = ("contract_id", "version", "day_start", "account", "request_id", "revision")
 ANSWERED = (Outcome.SUCCESS, Outcome.CANCELLED)
+CLASSIFIED = "classified"  # the relation of single events that are grouped to cells: an engine may treat it as it likes
 MOST_SPANS = 50  # that a query lists one by one
 
 
@@ -99,8 +100,19 @@ class Plan:
     source: exp.Query
 
     def cells(self) -> exp.Query:
-        """The cells of all events: CELL_COLUMNS, some rows with the same key. Cold starts are ranked."""
-        query = self._cells()
+        """The cells of all events: CELL_COLUMNS, some rows with the same key."""
+        delayed = self.delayed()
+        return self.summed() if delayed is None else sql.all_of_each([self.summed(), delayed])
+
+    def summed(self) -> exp.Query:
+        """The cells of the events that no cold start delayed: sums that merge with those of other events."""
+        return self._cells(delayed=False if self._ranks_cold_starts else None)
+
+    def delayed(self) -> exp.Query | None:
+        """The cells of the other events, cold starts ranked: `source` holds all that there are on each day. None if it never matters."""
+        if not self._ranks_cold_starts:
+            return None
+        query = self._cells(delayed=True)
         for position, exemption in enumerate(self.terms.exemptions):
             if isinstance(exemption, ColdStart):
                 candidate, exempt = cold_start.candidate(position), cold_start.relation(position)
@@ -108,47 +120,27 @@ class Plan:
                 query = query.with_(exempt, as_=cold_start.exempt_requests(exemption, candidate), copy=False)
         return query
 
-    def summed(self) -> exp.Query:
-        """The cells of the events that no cold start delayed: sums that merge with those of other events."""
-        return self._cells(exp.Not(this=exp.paren(self._may_be_cold_start())))
-
     def cold_starts(self) -> exp.Query | None:
-        """The other events, COLD_START_COLUMNS: which of them are exempt depends on the rest of their day. None if it never matters."""
+        """The events that `delayed` is about, COLD_START_COLUMNS; None if it never matters."""
         if not self._ranks_cold_starts:
             return None
         event = exp.select(
             *(sql.column(name) for name in ("account", "request_id", "revision")),
             sql.named(self._window_start(), "window_start"),
         )
-        event = event.from_(exp.to_table("measured"), copy=False).where(self._may_be_cold_start(), copy=False)
+        event = event.from_(exp.to_table("measured"), copy=False)
         listed = exp.select(
             *(sql.column(name, "coverage") for name in ("contract_id", "version")),
             sql.named(self._day(sql.column("window_start", "event")), "day_start"),
             *(sql.column(name, "event") for name in ("account", "request_id", "revision")),
         )
-        return self._with_measured(self._covered(listed.from_(event.subquery("event", copy=False), copy=False), "event"))
+        return self._with_measured(self._covered(listed.from_(event.subquery("event", copy=False), copy=False), "event"), delayed=True)
 
-    def _cells(self, condition: exp.Expr | None = None) -> exp.Select:
-        sums = {
-            "requests": exp.Count(this=exp.Star()),
-            "requests_without_usage": _total(
-                exp.cast(
-                    sql.both(
-                        exp.EQ(this=sql.column("outcome"), expression=sql.text(Outcome.CANCELLED)),
-                        sql.either(sql.is_null(sql.column("input_tokens")), sql.is_null(sql.column("output_tokens"))),
-                    ),
-                    "int",
-                )
-            ),
-            "tokens_input": _total(
-                exp.Sub(
-                    this=sql.known_or(sql.column("input_tokens"), sql.number(0)),
-                    expression=sql.known_or(sql.column("cached_input_tokens"), sql.number(0)),
-                )
-            ),
-            "tokens_cached_input": _total(sql.known_or(sql.column("cached_input_tokens"), sql.number(0))),
-            "tokens_output": _total(sql.known_or(sql.column("output_tokens"), sql.number(0))),
-        }
+    def _cells(self, *, delayed: bool | None) -> exp.Select:
+        """Cells of the events that a cold start may have delayed, of the others, or (None) of all where it does not matter."""
+        used = ("input_tokens", "cached_input_tokens", "output_tokens", "latency_us")
+        classified = exp.select(*self._signature(ranked=delayed is True), *(sql.column(name) for name in used))
+        classified = classified.from_(exp.to_table("measured"), copy=False)
         is_late = sql.both(
             sql.among(sql.column("outcome"), ANSWERED),
             exp.GTE(this=sql.column("latency_us"), expression=sql.number(self.terms.late_from_us)),
@@ -156,15 +148,13 @@ class Plan:
         late_latencies = exp.Filter(this=exp.ArrayAgg(this=sql.column("latency_us")), expression=exp.Where(this=is_late))
         signatures = (
             exp.select(
-                *self._signature(ranked=condition is None),
-                *(sql.named(total, name) for name, total in sums.items()),
+                *(sql.column(name) for name in SIGNATURE),
+                *(sql.named(total, name) for name, total in _sums().items()),
                 sql.named(late_latencies, "late_latencies_us"),
             )
-            .from_(exp.to_table("measured"), copy=False)
-            .group_by(*(sql.number(position) for position in range(1, len(SIGNATURE) + 1)), copy=False)
+            .from_(classified.subquery(CLASSIFIED, copy=False), copy=False)
+            .group_by(*(sql.column(name) for name in SIGNATURE), copy=False)
         )
-        if condition is not None:
-            signatures = signatures.where(condition, copy=False)
         rules = self._rules()
         values: dict[str, exp.Expr] = {
             **{name: sql.column(name, "coverage") for name in ("contract_id", "version")},
@@ -176,12 +166,11 @@ class Plan:
         }
         cells = exp.select(*(sql.named(values[name], name) for name in CELL_COLUMNS))
         cells = cells.from_(signatures.subquery("signatures", copy=False), copy=False)
-        return self._with_measured(self._covered(cells, "signatures"))
+        return self._with_measured(self._covered(cells, "signatures"), delayed=delayed)
 
     def _cold_start_candidates(self, position: int) -> exp.Select:
         """The events that the cold-start exemption at this position could take: no earlier exemption took them."""
         counts = sql.both(
-            sql.is_known(sql.column("cold_start_id")),
             sql.among(sql.column("outcome"), ANSWERED),
             exp.Not(this=exp.paren(sql.either(*(self._takes(earlier) for earlier in range(position))))),
         )
@@ -218,8 +207,15 @@ class Plan:
 
     # -- step 0: the events of the days, with what is derived from their measurements
 
-    def _with_measured(self, query: exp.Select) -> exp.Select:
-        return query.with_("measured", as_=self._measured(), materialized=False, copy=False)
+    def _with_measured(self, query: exp.Select, *, delayed: bool | None) -> exp.Select:
+        measured = self._measured()
+        if delayed is None:
+            return query.with_("measured", as_=measured, materialized=False, copy=False)
+        events = exp.select(exp.Star()).from_(measured.subquery("event", copy=False), copy=False)
+        cold_start_id = sql.column("cold_start_id")
+        events = events.where(sql.is_known(cold_start_id) if delayed else sql.is_null(cold_start_id), copy=False)
+        # The few events of cold starts are looked at several times.
+        return query.with_("measured", as_=events, materialized=delayed, copy=False)
 
     def _measured(self) -> exp.Select:
         """Standing events of the covered accounts on any covered day, with `outcome`, `latency_us` and `cold_start_id`."""
@@ -318,9 +314,6 @@ class Plan:
     @property
     def _ranks_cold_starts(self) -> bool:
         return any(isinstance(one, ColdStart) for one in self.terms.exemptions)
-
-    def _may_be_cold_start(self) -> exp.Expr:
-        return sql.is_known(sql.column("cold_start_id")) if self._ranks_cold_starts else sql.boolean(False)
 
     def _takes(self, position: int) -> exp.Expr:
         """Whether the exemption's own condition holds; never null."""
@@ -472,5 +465,20 @@ def measured(name: str) -> exp.Expr:
             return sql.column(name)
 
 
-def _total(expression: exp.Expr) -> exp.Expr:
-    return exp.Sum(this=expression)
+def _sums() -> dict[str, exp.Expr]:
+    """SUMS over events; tokens that are not known count as 0."""
+    unknown, none = sql.is_null, sql.number(0)
+    tokens_input, tokens_cached, tokens_output = (sql.column(name) for name in ("input_tokens", "cached_input_tokens", "output_tokens"))
+    without_usage = sql.both(
+        exp.EQ(this=sql.column("outcome"), expression=sql.text(Outcome.CANCELLED)),
+        sql.either(unknown(tokens_input), unknown(tokens_output)),
+    )
+    sums: dict[str, exp.Expr] = {
+        "requests": exp.Count(this=exp.Star()),
+        "requests_without_usage": exp.Sum(this=exp.cast(without_usage, "int")),
+        "tokens_input": exp.Sum(this=exp.Sub(this=sql.known_or(tokens_input, none), expression=sql.known_or(tokens_cached, none))),
+        "tokens_cached_input": exp.Sum(this=sql.known_or(tokens_cached, none)),
+        "tokens_output": exp.Sum(this=sql.known_or(tokens_output, none)),
+    }
+    assert tuple(sums) == SUMS
+    return sums

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from sqlglot import exp
 
 from ledger.rating import sql
-from ledger.rating.plan import CELL_COLUMNS
+from ledger.rating.plan import CELL_COLUMNS, CLASSIFIED
 from ledger.store.events import driver_cursor
 
 EVENT_COLUMNS = (
@@ -76,7 +76,7 @@ class PostgresEngine:
         """The rows of the query."""
         # Without parameters the driver looks for no placeholders in the constants.
         with driver_cursor(self._connection) as cursor:
-            yield from cursor.execute(query.sql("postgres").encode())
+            yield from cursor.execute(_printed(query).encode())
 
     def instant(self, value: datetime) -> datetime:
         """The instant of a value in a row: the driver's own."""
@@ -97,3 +97,13 @@ class PostgresEngine:
             with cursor.copy(f"COPY {name} FROM STDIN".encode()) as copy:
                 for row in rows:
                     copy.write_row(row)
+
+
+def _printed(query: exp.Query) -> str:
+    """The query in PostgreSQL's words. Single events are fenced off by LIMIT ALL before they are grouped: PostgreSQL would take the number
+    of distinct instants for that of windows, and sort millions of rows or group them in one process."""
+    query = query.copy()
+    for relation in query.find_all(exp.Subquery):
+        if relation.alias == CLASSIFIED:
+            relation.this.set("limit", exp.Limit(expression=exp.var("ALL")))
+    return query.sql("postgres")
