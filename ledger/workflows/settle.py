@@ -85,11 +85,12 @@ def settle_period(
     contract_id: str | None = None,
     provisional: bool = False,
     dry_run: bool = False,
+    archive: Path | None = None,
     on_contract: Callable[[str, int, int], None] = lambda contract_id, position, count: None,
 ) -> Settled:
     """Settles the month `period` (`2026-05`) of every contract in force in it, or of one.
 
-    A dry run computes the same and keeps nothing. Contracts that cannot be settled are reported and do not hold up the others.
+    A dry run computes the same and keeps nothing; it may take the events of an `archive` instead of the database's. Contracts that cannot be settled are reported and do not hold up the others.
     `on_contract` is told (contract id, position from 1, how many) before each.
     """
     now = database.now()
@@ -102,7 +103,8 @@ def settle_period(
                 stopped.append(too_early)
             else:
                 contracts.append((versions, terms))
-        rated = _rate(connection, [terms for _, terms in contracts], now)
+        periods = [terms for _, terms in contracts]
+        rated = _rate(connection, periods, now) if archive is None else _rate_archive(connection, archive, periods, now)
         intervals = stored_intervals(connection)
         unassigned = cache(partial(count_unassigned, connection))  # contracts of one zone share the month
         statements: list[Statement] = []
@@ -172,6 +174,19 @@ def _rate(connection: Connection, periods: Sequence[Period], now: datetime) -> d
     engine = PostgresEngine(connection)
     cells = classified_cells(engine, periods, stored_intervals(connection), current_events())
     return rate_periods(engine, cells, {terms.last.id: terms for terms in periods}, now)
+
+
+def _rate_archive(connection: Connection, archive: Path, periods: Sequence[Period], now: datetime) -> dict[str, RatedPeriod]:
+    """The same of archived events, by the same plan. Voids and conflicts of the database are not looked at."""
+    import duckdb
+
+    from ledger.rating.archive import archived_events
+    from ledger.rating.duckdb import DuckDbEngine
+
+    with duckdb.connect() as memory:
+        engine = DuckDbEngine(memory)
+        cells = classified_cells(engine, periods, stored_intervals(connection), archived_events(memory, archive))
+        return rate_periods(engine, cells, {terms.last.id: terms for terms in periods}, now)
 
 
 def classified_cells(engine: Engine, periods: Sequence[Period], intervals: Sequence[Interval], source: exp.Query) -> exp.Query:
