@@ -5,7 +5,7 @@ Source: specification, sections 8 ("Life of a period") and 9.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
 from hashlib import sha256
@@ -99,6 +99,8 @@ def settle_period(
         contracts = _in_force(connection, period, contract_id)
         unassigned = cache(partial(count_unassigned, connection))  # contracts of one zone share the month
         intervals = stored_intervals(connection)
+        periods = [terms for _, terms in contracts]
+        unresolved, changed = count_unresolved(connection, periods), count_changed_afterwards(connection, periods)
         for position, (versions, terms) in enumerate(contracts, start=1):
             on_contract(terms.last.id, position, len(contracts))
             too_early = None if provisional else _too_early(terms, now)
@@ -109,8 +111,8 @@ def settle_period(
                 state="provisional" if provisional else "draft",
                 contract_hashes=_hashes(versions, terms),
                 minor_digits=minor_digits_of(terms),
-                unresolved=count_unresolved(connection, terms, sum(unassigned(terms.start, terms.end).values())),
-                changed_afterwards=count_changed_afterwards(connection, terms),
+                unresolved=replace(unresolved[terms.last.id], unassigned=sum(unassigned(terms.start, terms.end).values())),
+                changed_afterwards=changed[terms.last.id],
                 is_test=database.is_test,
             )
             outcome = _settle_contract(connection, terms, intervals, surroundings, now)
