@@ -25,7 +25,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSTZRANGE
+from sqlalchemy.dialects.postgresql import ARRAY, INT8MULTIRANGE, JSONB, TSTZRANGE
 
 metadata = MetaData(
     naming_convention={
@@ -197,7 +197,7 @@ run = Table(
     Column("settled_at", Instant, nullable=False),
     Column("author", Text, nullable=False),
     Column("period", String(7), nullable=False),
-    Column("batches", ARRAY(BigInteger), nullable=False),
+    Column("batches", INT8MULTIRANGE, nullable=False),
     Column("voids", BigInteger, nullable=False),
     Column("intervals", ARRAY(Text), nullable=False),
     Column("contracts", JSONB, nullable=False, comment="content hash of each version seen, by contract and version"),

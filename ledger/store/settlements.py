@@ -22,12 +22,13 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    literal_column,
     not_,
     or_,
     select,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.types import TypeEngine
 
@@ -206,30 +207,40 @@ def keep_drafts(
     author: str,
 ) -> None:
     """Records the run with what its snapshot held, and replaces the draft of each contract that was settled."""
+    empty: ColumnElement[Any] = literal_column("'{}'")  # an aggregate of no rows is null
+    batches = select(func.coalesce(func.range_agg(func.int8range(batch.c.batch_id, batch.c.batch_id, "[]")), empty))
+    intervals = select(func.coalesce(func.array_agg(aggregate_order_by(interval.c.interval_id, interval.c.interval_id)), empty))
     run_id = connection.scalar(
         insert(run)
         .values(
             settled_at=settled_at,
             author=author,
             period=period,
-            batches=list(connection.scalars(select(batch.c.batch_id).order_by(batch.c.batch_id))),
-            voids=connection.scalar(select(func.count()).select_from(void)),
-            intervals=list(connection.scalars(select(interval.c.interval_id).order_by(interval.c.interval_id))),
+            batches=batches.scalar_subquery(),
+            voids=select(func.count()).select_from(void).scalar_subquery(),
+            intervals=intervals.scalar_subquery(),
             contracts=contract_hashes,
             timezone_data=timezone_data,
         )
         .returning(run.c.run_id)
     )
-    for draft in drafts:
-        values = {
-            "run_id": run_id,
-            "state": draft.state,
-            "digest": draft.digest,
-            "day_starts": list(draft.day_starts),
-            "document": draft.document,
-        }
-        statement = upsert(settlement).values(contract_id=draft.contract_id, period=period, **values)
-        connection.execute(statement.on_conflict_do_update(index_elements=["contract_id", "period"], set_=values))
+    statement = upsert(settlement)
+    replaced = {name: statement.excluded[name] for name in ("run_id", "state", "digest", "day_starts", "document")}
+    connection.execute(
+        statement.on_conflict_do_update(index_elements=["contract_id", "period"], set_=replaced),
+        [
+            {
+                "contract_id": draft.contract_id,
+                "period": period,
+                "run_id": run_id,
+                "state": draft.state,
+                "digest": draft.digest,
+                "day_starts": list(draft.day_starts),
+                "document": draft.document,
+            }
+            for draft in drafts
+        ],
+    )
 
 
 def _accounts(period: Period) -> list[str]:

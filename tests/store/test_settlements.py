@@ -16,8 +16,8 @@ from ledger.settlement.period import Period, contract_period
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
 from ledger.store.database import Database
 from ledger.store.schema import batch, event, interval, quarantine, void
-from ledger.store.settlements import count_changed_afterwards, count_unresolved
-from tests.store.test_rules import BATCH, EVENT
+from ledger.store.settlements import Draft, count_changed_afterwards, count_unresolved, keep_drafts
+from tests.store.test_rules import BATCH, EVENT, INTERVAL
 
 BASE = (Path(__file__).parents[1] / "golden" / "cases" / "edges" / "contract.yaml").read_text()
 START, END = datetime(2026, 4, 29, tzinfo=UTC), datetime(2026, 6, 3, tzinfo=UTC)
@@ -171,3 +171,22 @@ def test_a_withdrawn_event_is_found_by_its_key_however_many_there_are(database: 
         assert count_changed_afterwards(connection, periods)["first"] == ChangedAfterwards(voids=5_000)
     (plan,) = plans
     assert "Index Scan using pk_event on event" in plan
+
+
+def test_a_run_keeps_exactly_the_batches_and_intervals_of_its_snapshot_and_replaces_each_draft(database: Database) -> None:
+    def draft(contract_id: str, document: str) -> Draft:
+        return Draft(contract_id=contract_id, state="draft", digest="0" * 64, day_starts=(START, END), document=document)
+
+    with database.engine.begin() as connection:
+        keep: dict[str, Any] = {"period": "2026-05", "contract_hashes": {}, "timezone_data": "2026a", "settled_at": END, "author": "test"}
+        keep_drafts(connection, [draft("first", "old"), draft("second", "kept")], **keep)
+        connection.execute(insert(batch), [BATCH | {"chunk": chunk} for chunk in range(4)])
+        connection.execute(text("SELECT nextval(pg_get_serial_sequence('batch', 'batch_id'))"))  # a load that was given up
+        connection.execute(insert(batch), BATCH | {"chunk": 4})
+        connection.execute(insert(interval), [INTERVAL | {"interval_id": name, "node": name} for name in ("b", "a")])
+        keep_drafts(connection, [draft("first", "new")], **keep)
+        seen = connection.execute(text("SELECT run_id, batches::text, voids, intervals FROM run ORDER BY run_id")).all()
+        assert seen == [(1, "{}", 0, []), (2, "{[1,5),[6,7)}", 0, ["a", "b"])]
+        kept = connection.execute(text("SELECT contract_id, period, run_id, document, day_starts FROM settlement ORDER BY 1")).all()
+        days = [START, END]
+        assert kept == [("first", "2026-05", 2, "new", days), ("second", "2026-05", 1, "kept", days)]
