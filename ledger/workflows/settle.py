@@ -6,7 +6,7 @@ Source: specification, sections 8 ("Life of a period") and 9.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import version as package_version
@@ -27,12 +27,13 @@ from ledger.fault_point import fault_point
 from ledger.rating.cells import Engine, read_cells, read_percentiles
 from ledger.rating.plan import Breaker, ModelLoad, Plan
 from ledger.rating.postgres import PostgresEngine, current_events
+from ledger.settlement.calendar import month_days
 from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period, contract_period
 from ledger.settlement.settlement import Surroundings, Unrated, find_unrated, settle
 from ledger.settlement.statement import Statement
 from ledger.settlement.windows import JudgedWindow, Judgement, judge
-from ledger.store.contracts import StoredVersion, stored_versions
+from ledger.store.contracts import StoredVersion, keep_readings, stored_versions
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
 from ledger.store.settlements import (
@@ -95,6 +96,8 @@ def settle_period(
     stopped: list[Stopped] = []
     warnings: list[str] = []
     drafts: list[Draft] = []
+    with database.engine.begin() as connection:
+        keep_readings(connection)
     with one_settlement_at_a_time(database.engine), snapshot(database.engine) as connection:
         contracts = _in_force(connection, period, contract_id)
         unassigned = cache(partial(count_unassigned, connection))  # contracts of one zone share the month
@@ -137,8 +140,10 @@ def settle_period(
 
 def _in_force(connection: Connection, period: str, contract_id: str | None) -> list[tuple[list[StoredVersion], Period]]:
     """Each contract in force in the period, by id: its versions, and its period."""
+    first_on, next_on = (datetime(day.year, day.month, day.day, tzinfo=UTC) for day in month_days(period))
+    anywhere = first_on - timedelta(days=1), next_on + timedelta(days=1)  # the month in any time zone
     found = []
-    for _, group in groupby(stored_versions(connection, contract_id), key=lambda stored: stored.contract.id):
+    for _, group in groupby(stored_versions(connection, contract_id, in_force=anywhere), key=lambda stored: stored.contract.id):
         versions = list(group)
         terms = contract_period([stored.contract for stored in versions], period)
         if terms is not None:
