@@ -13,7 +13,7 @@ from ledger.documents.settlement_json import statement_to_json
 from ledger.store.database import Database
 from ledger.workflows.settle import Settled, settle_period
 
-MONTH = re.compile(r"(19[7-9]\d|[2-9]\d{3})-(0[1-9]|1[0-2])")
+MONTH = re.compile(r"(19[7-9]\d|2\d{3})-(0[1-9]|1[0-2])")
 
 
 def _month(ctx: click.Context, param: click.Parameter, value: str) -> str:

@@ -5,9 +5,8 @@ Source: specification, sections 8 ("Life of a period") and 9.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from importlib.metadata import version as package_version
 from itertools import groupby
@@ -17,24 +16,20 @@ from urllib.parse import quote
 
 from iso4217 import Currency
 from sqlalchemy import Connection
-from sqlglot import exp
 
 from ledger.contract.lint import lint_breaker_share
 from ledger.documents.invoice import invoice_html
 from ledger.documents.settlement_json import canonical_bytes, statement_to_json
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
-from ledger.rating import sql
-from ledger.rating.cells import Engine
-from ledger.rating.plan import CELL_COLUMNS, Breaker, Coverage, ModelLoad, plans_of
-from ledger.rating.postgres import PostgresEngine, current_events
-from ledger.rating.rated_period import RatedPeriod, rate_periods
+from ledger.rating.rated_period import RatedPeriod
+from ledger.settlement.calendar import month_days
 from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period, contract_period
 from ledger.settlement.settlement import Surroundings, Unrated, settle
-from ledger.settlement.statement import Statement
+from ledger.settlement.statement import ChangedAfterwards, Statement, Unresolved
 from ledger.settlement.windows import BreachedWindow
-from ledger.store.contracts import StoredVersion, stored_versions
+from ledger.store.contracts import StoredVersion, keep_readings, stored_versions
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
 from ledger.store.settlements import (
@@ -47,6 +42,7 @@ from ledger.store.settlements import (
     sample_requests,
     snapshot,
 )
+from ledger.workflows.rate import rate_archived, rate_stored
 
 NAMED_ACCOUNTS = 5
 MICROSECOND = timedelta(microseconds=1)
@@ -90,11 +86,14 @@ def settle_period(
 ) -> Settled:
     """Settles the month `period` (`2026-05`) of every contract in force in it, or of one.
 
-    A dry run computes the same and keeps nothing; it may take the events of an `archive` instead of the database's. Contracts that cannot be settled are reported and do not hold up the others.
-    `on_contract` is told (contract id, position from 1, how many) before each.
+    A dry run computes the same and keeps nothing; it may take the events of an `archive` instead of the database's, and then says nothing
+    of what waits or was changed in the database. Contracts that cannot be settled are reported and do not hold up the others. `on_contract`
+    is told (contract id, position from 1, how many) before each.
     """
     now = database.now()
     stopped: list[Stopped] = []
+    with database.engine.begin() as connection:
+        keep_readings(connection)
     with one_settlement_at_a_time(database.engine), snapshot(database.engine) as connection:
         contracts = []
         for versions, terms in _in_force(connection, period, contract_id):
@@ -104,9 +103,15 @@ def settle_period(
             else:
                 contracts.append((versions, terms))
         periods = [terms for _, terms in contracts]
-        rated = _rate(connection, periods, now) if archive is None else _rate_archive(connection, archive, periods, now)
         intervals = stored_intervals(connection)
-        unassigned = cache(partial(count_unassigned, connection))  # contracts of one zone share the month
+        if archive is None:
+            rated = rate_stored(connection, periods, intervals, now)
+            unresolved, changed = count_unresolved(connection, periods), count_changed_afterwards(connection, periods)
+            # Contracts of one zone share the month.
+            unassigned = {span: count_unassigned(connection, *span) for span in {(terms.start, terms.end) for terms in periods}}
+        else:
+            rated = rate_archived(archive, periods, intervals, now)
+            unresolved, changed, unassigned = {}, {}, {}
         statements: list[Statement] = []
         warnings: list[str] = []
         drafts: list[Draft] = []
@@ -116,19 +121,20 @@ def settle_period(
             if one.unrated:
                 stopped.append(_stopped_by(connection, terms, one.unrated))
                 continue
+            unassigned_by_account = unassigned.get((terms.start, terms.end), {})
             surroundings = Surroundings(
                 state="provisional" if provisional else "draft",
                 contract_hashes=_hashes(versions, terms),
                 minor_digits=minor_digits_of(terms),
-                unresolved=count_unresolved(connection, terms, sum(unassigned(terms.start, terms.end).values())),
-                changed_afterwards=count_changed_afterwards(connection, terms),
+                unresolved=replace(unresolved.get(terms.last.id, Unresolved()), unassigned=sum(unassigned_by_account.values())),
+                changed_afterwards=changed.get(terms.last.id, ChangedAfterwards()),
                 is_test=database.is_test,
             )
             statement = settle(terms, one.cells, one.judgement, one.refunded, one.percentiles_us, surroundings)
             statements.append(statement)
             drafts.append(_draft(statement, one))
             warnings += _breaker_warnings(terms, intervals)
-            warnings += [line for line in _unassigned_warnings(unassigned(terms.start, terms.end)) if line not in warnings]
+            warnings += [line for line in _unassigned_warnings(unassigned_by_account) if line not in warnings]
             fault_point("settle.after_contract")
         if not dry_run and drafts:
             seen = {terms.last.id: {str(one.contract.version): one.content_sha256 for one in versions} for versions, terms in contracts}
@@ -142,8 +148,10 @@ def settle_period(
 
 def _in_force(connection: Connection, period: str, contract_id: str | None) -> list[tuple[list[StoredVersion], Period]]:
     """Each contract in force in the period, by id: its versions, and its period."""
+    first_on, next_on = (datetime(day.year, day.month, day.day, tzinfo=UTC) for day in month_days(period))
+    anywhere = first_on - timedelta(days=1), next_on + timedelta(days=1)  # the month in any time zone
     found = []
-    for _, group in groupby(stored_versions(connection, contract_id), key=lambda stored: stored.contract.id):
+    for _, group in groupby(stored_versions(connection, contract_id, in_force=anywhere), key=lambda stored: stored.contract.id):
         versions = list(group)
         terms = contract_period([stored.contract for stored in versions], period)
         if terms is not None:
@@ -168,52 +176,6 @@ def _too_early(terms: Period, now: datetime) -> Stopped | None:
 
 def _utc(instant: datetime) -> str:
     return f"{instant:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _rate(connection: Connection, periods: Sequence[Period], now: datetime) -> dict[str, RatedPeriod]:
-    engine = PostgresEngine(connection)
-    cells = classified_cells(engine, periods, stored_intervals(connection), current_events())
-    return rate_periods(engine, cells, {terms.last.id: terms for terms in periods}, now)
-
-
-def _rate_archive(connection: Connection, archive: Path, periods: Sequence[Period], now: datetime) -> dict[str, RatedPeriod]:
-    """The same of archived events, by the same plan. Voids and conflicts of the database are not looked at."""
-    import duckdb
-
-    from ledger.rating.archive import archived_events
-    from ledger.rating.duckdb import DuckDbEngine
-
-    with duckdb.connect() as memory:
-        engine = DuckDbEngine(memory)
-        cells = classified_cells(engine, periods, stored_intervals(connection), archived_events(memory, archive))
-        return rate_periods(engine, cells, {terms.last.id: terms for terms in periods}, now)
-
-
-def classified_cells(engine: Engine, periods: Sequence[Period], intervals: Sequence[Interval], source: exp.Query) -> exp.Query:
-    """A relation of the periods' cells, made from the standing events that `source` gives."""
-    contracts = {(piece.contract.id, piece.contract.version): piece.contract for terms in periods for piece in terms.pieces}
-    coverage = [
-        Coverage(account=account, contract_id=contract.id, version=contract.version, start=piece.days.starts[0], end=piece.days.end)
-        for terms in periods
-        for piece in terms.pieces
-        for contract in [piece.contract]
-        for account in contract.parties.customer.accounts
-    ]
-    plans = plans_of(contracts, coverage, *breakers_and_loads(intervals), source)
-    for number, plan in enumerate(plans):
-        engine.keep(f"classified_cell_{number}", plan.cells())
-    return sql.all_of_each([exp.select(*map(sql.column, CELL_COLUMNS)).from_(f"classified_cell_{number}") for number in range(len(plans))])
-
-
-def breakers_and_loads(intervals: Sequence[Interval]) -> tuple[list[Breaker], list[ModelLoad]]:
-    """Recorded intervals as the plan takes them."""
-    breakers = [Breaker(node=i.node, start=i.starts_at, end=i.ends_at) for i in intervals if i.kind == "circuit_breaker"]
-    loads = [
-        ModelLoad(interval_id=i.interval_id, node=i.node, model=i.model, start=i.starts_at, end=i.ends_at)
-        for i in intervals
-        if i.kind == "model_load" and i.node is not None and i.model is not None
-    ]
-    return breakers, loads
 
 
 def _draft(statement: Statement, rated: RatedPeriod) -> Draft:

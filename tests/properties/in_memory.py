@@ -22,7 +22,8 @@ from ledger.settlement.period import Period, contract_period
 from ledger.settlement.settlement import Surroundings, settle
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
 from ledger.store.intervals import Interval
-from ledger.workflows.settle import classified_cells, minor_digits_of
+from ledger.workflows.rate import classified_cells
+from ledger.workflows.settle import minor_digits_of
 
 Row = dict[str, str]
 NOW_US = (datetime(2040, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
