@@ -5,6 +5,7 @@ Exit codes (specification, section 9): 0 done, 1 the input is at fault, 2 usage,
 """
 
 import errno
+import gc
 import importlib
 import io
 import os
@@ -167,4 +168,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # names of files need not be text
-    cli(prog_name="ledger")
+    try:
+        cli(prog_name="ledger")
+    finally:
+        gc.freeze()  # the system takes the memory back at once; Python would first look through all that was imported

@@ -13,7 +13,7 @@ from ledger.documents.settlement_json import statement_to_json
 from ledger.store.database import Database
 from ledger.workflows.settle import Settled, settle_period
 
-MONTH = re.compile(r"(19[7-9]\d|[2-9]\d{3})-(0[1-9]|1[0-2])")
+MONTH = re.compile(r"(19[7-9]\d|2\d{3})-(0[1-9]|1[0-2])")
 
 
 def _month(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -27,6 +27,13 @@ def _month(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.option("--contract", "contract_id", metavar="ID", help="Only this contract.")
 @click.option("--provisional", is_flag=True, help="Settle a month that is not over yet; the draft cannot be closed.")
 @click.option("--dry-run", is_flag=True, help="Compute and print; keep no draft, write no file.")
+@click.option(
+    "--events",
+    "archive",
+    metavar="PATH",
+    type=click.Path(exists=True, path_type=Path),
+    help="Dry run only: take the events of this Parquet file (or folder of them) in canonical columns, not those of the database.",
+)
 @click.option(
     "--output",
     metavar="DIR",
@@ -46,6 +53,7 @@ def settle(
     contract_id: str | None,
     provisional: bool,
     dry_run: bool,
+    archive: Path | None,
     output: Path,
     author: str,
     output_format: str,
@@ -59,7 +67,10 @@ def settle(
     Examples:
       ledger settle 2026-05
       ledger settle 2026-05 --contract acme-bank-llm --dry-run
+      ledger settle 2026-05 --dry-run --events may.parquet
     """
+    if archive is not None and not dry_run:
+        raise click.UsageError("--events needs --dry-run: what is kept and issued is settled from the database")
     settled = settle_period(
         database,
         period,
@@ -68,6 +79,7 @@ def settle(
         contract_id=contract_id,
         provisional=provisional,
         dry_run=dry_run,
+        archive=archive,
         on_contract=_show_progress,
     )
     if output_format == "json":

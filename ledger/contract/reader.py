@@ -67,6 +67,20 @@ def read_contract(content: bytes, file: str) -> ReadResult:
     return ReadResult(contract=contract if sound else None, diagnostics=tuple(found), places=places)
 
 
+def contract_texts(content: bytes) -> object:
+    """What the file of a sound contract says: keys, lists and the text of each scalar, without their places. JSON can hold it."""
+    root, diagnostics = read_source(content, "")
+    assert root is not None and not diagnostics, "the contract is sound"
+    return _plain(root)
+
+
+def contract_of_texts(texts: object) -> Contract:
+    """The contract that `read_contract` gives for the file that says this; types and rules are proved anew."""
+    contract = Contract.model_validate(texts, by_alias=True, by_name=False)
+    assert not any(check_sections(_sections(contract))), "the contract is sound"
+    return contract
+
+
 def diagnostic_of(finding: Finding, file: str, places: Places) -> Diagnostic:
     """The finding with the place where its part of the contract stands."""
     line, column = places.of(finding.path, at_key=finding.at_key)
@@ -91,8 +105,11 @@ def _validated(root: Node) -> tuple[Contract | None, list[Finding]]:
         told = islice(error.errors(include_url=False, include_input=False), MAX_FINDINGS)
         findings = [finding for details in told for finding in _told(details, root)]
         return None, [*findings, *check_sections(_readable_sections(value))]
-    sections = {name: getattr(contract, name) for name in Contract.model_fields}
-    return contract, list(check_sections(sections))
+    return contract, list(check_sections(_sections(contract)))
+
+
+def _sections(contract: Contract) -> dict[str, Any]:
+    return {name: getattr(contract, name) for name in Contract.model_fields}
 
 
 def _plain(node: Node) -> object:

@@ -4,40 +4,23 @@ Takes statements and a text stream. Tables are as wide as they need to be, so th
 Source: specification, sections 5 to 9.
 """
 
-import io
 import os
 from collections.abc import Iterator, Sequence
 from typing import TextIO
-
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from ledger.documents import wording
 from ledger.documents.grouping import group_lines
 from ledger.documents.local_time import month_words, period_words, window_words_local, zone_words
 from ledger.documents.number import currency_amount, decimal_text, grouped_amount, grouped_count, percent_text, rate_text
+from ledger.documents.text_table import Line, Span, Style, Table, written
 from ledger.printable import printable
 from ledger.settlement.statement import LineKind, Statement, Verdict
-
-_WIDE = 1000  # columns: more than any line has. A narrow terminal wraps a line, but an amount is never cut.
 
 
 def write_finance_table(statements: Sequence[Statement], stream: TextIO) -> None:
     """Writes the settled period of every contract, in the order given, and a summary if there is more than one."""
-    buffer, is_coloured = io.StringIO(), stream.isatty() and "NO_COLOR" not in os.environ
-    console = Console(
-        file=buffer,
-        width=_WIDE,
-        force_terminal=is_coloured,
-        color_system="standard" if is_coloured else None,
-        markup=False,
-        highlight=False,
-        emoji=False,
-    )
-    _print(statements, console)
-    stream.writelines(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
+    is_coloured = stream.isatty() and "NO_COLOR" not in os.environ
+    stream.writelines(written(_lines(statements), is_coloured=is_coloured))
 
 
 def warnings_of(statement: Statement) -> list[str]:
@@ -72,45 +55,47 @@ def outcome_words(statement: Statement) -> str:
     return f"{missed}: {', '.join(verdicts)}"
 
 
-def _print(statements: Sequence[Statement], console: Console) -> None:
+def _lines(statements: Sequence[Statement]) -> Iterator[Line]:
     for statement in statements:
-        for part in _parts(statement):
-            console.print(part)
-        console.print()
+        yield from _contract(statement)
+        yield ()
     if len(statements) > 1:
-        console.print(_heading("All contracts"))
-        console.print(_indented(_summary(statements)))
+        yield _line("All contracts", Style.BOLD)
+        yield from _summary(statements).lines()
     if not statements:
-        console.print("No contract is in force in this period.")
+        yield _line("No contract is in force in this period.")
 
 
-def _parts(statement: Statement) -> Iterator[RenderableType]:
+def _contract(statement: Statement) -> Iterator[Line]:
     contract, zone = statement.contract, statement.contract.calendar.timezone
     mark = f"{statement.state.upper()}{' TEST' if statement.is_test else ''}"
-    yield _heading(f"{printable(contract.parties.customer.name)}  {month_words(statement.start, zone)}  {mark}")
+    yield _line(f"{printable(contract.parties.customer.name)}  {month_words(statement.start, zone)}  {mark}", Style.BOLD)
     versions = ", ".join(str(version) for version in sorted(statement.contracts))
     dates, offset = period_words(statement.start, statement.end, zone), zone_words(statement.start, statement.end, zone)
-    yield Text(f"Contract {contract.id}, version {versions}; {dates} ({offset}); {contract.money.currency}", style="dim")
-    yield Text()
-    yield _indented(_lines(statement)) if statement.lines else Text("  No billable requests.")
-    yield Text()
-    yield _indented(_totals(statement))
-    yield Text()
+    yield _line(f"Contract {contract.id}, version {versions}; {dates} ({offset}); {contract.money.currency}", Style.DIM)
+    yield ()
+    if statement.lines:
+        yield from _invoice_lines(statement).lines()
+    else:
+        yield _line("  No billable requests.")
+    yield ()
+    yield from _totals(statement).lines()
+    yield ()
     yield from _service_level(statement)
-    yield _indented(_counts(statement))
+    yield from _counts(statement).lines()
     for warning in warnings_of(statement):
-        yield Text(f"  ! {warning}", style="yellow")
+        yield _line(f"  ! {warning}", Style.YELLOW)
 
 
-def _lines(statement: Statement) -> Table:
-    table = _table("Model and band", "Queue", "Token", ">Quantity", ">Per million", ">Factor", f">{statement.contract.money.currency}")
+def _invoice_lines(statement: Statement) -> Table:
+    table = Table("Model and band", "Queue", "Token", ">Quantity", ">Per million", ">Factor", f">{statement.contract.money.currency}")
     for kind in LineKind:
         if kind in (LineKind.USAGE, LineKind.CREDIT):
             _add_models(table, statement, kind)
         else:
             for line in statement.lines:
                 if line.kind is kind:
-                    table.add_row(kind.replace("_", "-"), "", "", "", "", "", _amount(statement, line.amount_minor), style="bold")
+                    table.add_row(kind.replace("_", "-"), "", "", "", "", "", _amount(statement, line.amount_minor), style=Style.BOLD)
     return table
 
 
@@ -118,13 +103,13 @@ def _add_models(table: Table, statement: Statement, kind: LineKind) -> None:
     for group in group_lines(statement, kind):
         title = f"{'credit: ' if kind is LineKind.CREDIT else ''}{printable(group.model)}"
         version = f" (version {group.version})" if len(statement.contracts) > 1 else ""
-        table.add_row(title + version, "", "", "", "", "", _amount(statement, group.amount_minor), style="bold")
+        table.add_row(title + version, "", "", "", "", "", _amount(statement, group.amount_minor), style=Style.BOLD)
         for band in group.bands:
             for line in band.lines:
                 table.add_row(
                     f"  {line.band}{f' [{printable(line.variant)}]' if line.variant else ''}",
                     f"{line.queue or ''}{' (forfeited)' if line.forfeited else ''}",
-                    line.token,
+                    line.token or "",
                     grouped_count(line.quantity or 0),
                     rate_text(line.rate) if line.rate is not None else "",
                     decimal_text(band.multiplier),
@@ -134,66 +119,66 @@ def _add_models(table: Table, statement: Statement, kind: LineKind) -> None:
 
 def _totals(statement: Statement) -> Table:
     totals, tax = statement.totals, statement.contract.money.tax
-    table = _table("Totals", f">{statement.contract.money.currency}")
+    table = Table("Totals", f">{statement.contract.money.currency}")
     tax_words = f"{printable(tax.name)} {percent_text(tax.rate)}" if tax else "tax"
     rows = [
-        ("charges", totals.charges, ""),
-        ("true-up", totals.true_up, ""),
-        ("credits", totals.credits, ""),
-        ("adjustments", totals.adjustments, ""),
-        ("net", totals.net, "bold"),
-        (tax_words, totals.tax, ""),
-        ("total", totals.total, "bold"),
-        ("carried in", totals.carried_in, ""),
-        ("due", totals.due, "bold"),
-        ("carried out", totals.carried_out, ""),
+        ("charges", totals.charges, Style.PLAIN),
+        ("true-up", totals.true_up, Style.PLAIN),
+        ("credits", totals.credits, Style.PLAIN),
+        ("adjustments", totals.adjustments, Style.PLAIN),
+        ("net", totals.net, Style.BOLD),
+        (tax_words, totals.tax, Style.PLAIN),
+        ("total", totals.total, Style.BOLD),
+        ("carried in", totals.carried_in, Style.PLAIN),
+        ("due", totals.due, Style.BOLD),
+        ("carried out", totals.carried_out, Style.PLAIN),
     ]
     for words, minor, style in rows:
         table.add_row(words, _amount(statement, minor), style=style)
     return table
 
 
-def _service_level(statement: Statement) -> Iterator[RenderableType]:
+def _service_level(statement: Statement) -> Iterator[Line]:
     budget, windows = statement.budget, statement.windows
     for promise in dict.fromkeys(wording.promise_words(terms) for _, terms in sorted(statement.contracts.items())):
-        yield Text(f"  {promise}", style="dim")
+        yield _line(f"  {promise}", Style.DIM)
     if not windows.judged:
-        yield Text(f"  Windows: {'too few requests' if statement.events.total else 'no data'}, nothing was judged.")
+        yield _line(f"  Windows: {'too few requests' if statement.events.total else 'no data'}, nothing was judged.")
     else:
-        yield Text(
+        yield _line(
             f"  Windows: {grouped_count(windows.judged)} judged, {grouped_count(windows.breached)} missed. "
             f"Error budget: {budget.used} of {budget.allowed} used, {budget.refunded} refunded."
         )
-    yield Text()
+    yield ()
     if statement.breaches:
-        yield _indented(_breaches(statement))
-        yield Text()
+        yield from _breaches(statement).lines()
+        yield ()
 
 
 def _breaches(statement: Statement) -> Table:
     percentile = decimal_text(statement.contract.objective.percentile.scaleb(2))
-    table = _table("Missed", "Scope", ">Requests", ">Late", f">P{percentile} ms", "Verdict")
+    table = Table("Missed", "Scope", ">Requests", ">Late", f">P{percentile} ms", "Verdict")
     zone = statement.contract.calendar.timezone
     for breach in statement.breaches:
         when = window_words_local(breach.start, breach.end, (statement.start, statement.end), zone)
         latency = "failed" if breach.percentile_us is None else wording.milliseconds(breach.percentile_us)
         limit = percent_text(statement.contracts[breach.version].error_budget.up_to)
         verdict = f"{breach.verdict}{f', over {limit}' if breach.over else ''}"
-        style = "green" if breach.verdict is Verdict.FORGIVEN else "yellow"
+        style = Style.GREEN if breach.verdict is Verdict.FORGIVEN else Style.YELLOW
         table.add_row(
             f"{when}{' (pooled)' if breach.pooled else ''}",
             printable(breach.scope),
             grouped_count(breach.requests),
             grouped_count(breach.late),
             latency,
-            Text(verdict, style=style),
+            Span(verdict, style),
         )
     return table
 
 
 def _counts(statement: Statement) -> Table:
     events = statement.events
-    table = _table("Requests", ">Count")
+    table = Table("Requests", ">Count")
     rows = [("total", events.total), ("billed", events.billed), ("in the objective", events.in_objective), ("late", events.late)]
     rows += [(outcome.replace("_", " "), count) for outcome, count in events.outcomes.items() if count]
     rows += [(f"exempt: {kind.replace('_', ' ')}", count) for kind, count in events.exempt.items() if count]
@@ -203,7 +188,7 @@ def _counts(statement: Statement) -> Table:
 
 
 def _summary(statements: Sequence[Statement]) -> Table:
-    table = _table("Contract", "Customer", ">Requests", ">Missed", ">Net", ">Tax", ">Total", ">Due", ">To resolve")
+    table = Table("Contract", "Customer", ">Requests", ">Missed", ">Net", ">Tax", ">Total", ">Due", ">To resolve")
     for statement in statements:
         contract, totals, unresolved = statement.contract, statement.totals, statement.unresolved
         currency, digits = contract.money.currency, statement.minor_digits
@@ -219,21 +204,8 @@ def _summary(statements: Sequence[Statement]) -> Table:
     return table
 
 
-def _table(*headings: str) -> Table:
-    """A table without a frame; a heading that starts with > is of numbers and set to the right."""
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="dim")
-    for heading in headings:
-        right = heading.startswith(">")
-        table.add_column(heading.removeprefix(">"), justify="right" if right else "left", no_wrap=right, overflow="fold")
-    return table
-
-
-def _heading(words: str) -> Text:
-    return Text(words, style="bold")
-
-
-def _indented(table: Table) -> Padding:
-    return Padding(table, (0, 0, 0, 2), expand=False)
+def _line(text: str, style: Style = Style.PLAIN) -> Line:
+    return (Span(text, style),)
 
 
 def _amount(statement: Statement, minor: int) -> str:

@@ -1,13 +1,12 @@
 """Instants as the contract's local days and hours, in words: periods, windows, the offset from UTC.
 
 Takes aware instants and an IANA zone. Ends are exclusive: a month that ends at the midnight of 1 June is shown up to 31 May.
+The names of days and months are English, as all words of the documents: no part of ledger sets a locale.
 """
 
 from datetime import datetime, timedelta
+from functools import lru_cache
 
-from babel.dates import format_date
-
-from ledger.documents.number import LOCALE
 from ledger.settlement.calendar import zone as zone_of
 
 _INSTANT = timedelta(microseconds=1)
@@ -15,12 +14,13 @@ _INSTANT = timedelta(microseconds=1)
 
 def month_words(start: datetime, zone: str) -> str:
     """The local month in which the instant lies: `May 2026`."""
-    return format_date(start.astimezone(zone_of(zone)), "MMMM y", locale=LOCALE)
+    return f"{start.astimezone(zone_of(zone)):%B %Y}"
 
 
 def period_words(start: datetime, end: datetime, zone: str) -> str:
     """First and last local day: `1 May 2026 – 31 May 2026`."""
-    return " – ".join(_day(instant, zone, "d MMMM y") for instant in (start, end - _INSTANT))
+    first, last = (instant.astimezone(zone_of(zone)) for instant in (start, end - _INSTANT))
+    return f"{first.day} {first:%B %Y} – {last.day} {last:%B %Y}"
 
 
 def zone_words(start: datetime, end: datetime, zone: str) -> str:
@@ -31,7 +31,7 @@ def zone_words(start: datetime, end: datetime, zone: str) -> str:
 def window_words_local(start: datetime, end: datetime, period: tuple[datetime, datetime], zone: str) -> str:
     """A window: `Wed 6 May, 10:00–11:00`; a whole day: `Wed 6 May`; the offset is added in a month in which the clocks change."""
     local_start, local_last, local_end = (instant.astimezone(zone_of(zone)) for instant in (start, end - _INSTANT, end))
-    first, last = (_day(instant, zone, "EEE d MMM") for instant in (start, end - _INSTANT))
+    first, last = (f"{local:%a} {local.day} {local:%b}" for local in (local_start, local_last))
     begins_day, ends_day = local_start.date() != (start - _INSTANT).astimezone(zone_of(zone)).date(), local_end.date() != local_last.date()
     if begins_day and ends_day:
         return first if first == last else f"{first} – {last}"
@@ -40,15 +40,12 @@ def window_words_local(start: datetime, end: datetime, period: tuple[datetime, d
     return f"{first}, {local_start:%H:%M}–{until}{offset}" if first == last else f"{first}, {local_start:%H:%M} – {last}, {until}{offset}"
 
 
-def _day(instant: datetime, zone: str, pattern: str) -> str:
-    return format_date(instant.astimezone(zone_of(zone)), pattern, locale=LOCALE)
-
-
-def _offsets(start: datetime, end: datetime, zone: str) -> list[str]:
+@lru_cache  # asked anew for each window of a period
+def _offsets(start: datetime, end: datetime, zone: str) -> tuple[str, ...]:
     """Every offset between the two instants, in order, each once. Some zones change twice in a month, so each day is looked at."""
     days = [start + timedelta(days=day) for day in range((end - start).days + 1)]
     instants = [*(day for day in days if day < end), end]
-    return list(dict.fromkeys(_offset(instant.astimezone(zone_of(zone))) for instant in instants))
+    return tuple(dict.fromkeys(_offset(instant.astimezone(zone_of(zone))) for instant in instants))
 
 
 def _offset(local: datetime) -> str:

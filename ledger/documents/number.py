@@ -6,10 +6,6 @@ Amounts come in as integer minor units with the currency's number of digits. Sou
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from babel.numbers import format_currency, format_decimal
-
-LOCALE = "en"
-
 
 def amount_text(minor: int, digits: int) -> str:
     """The amount with exactly `digits` digits after the point: -1234 with 2 digits is `-12.34`."""
@@ -34,18 +30,17 @@ def instant_text(instant: datetime) -> str:
 
 def grouped_amount(minor: int, digits: int) -> str:
     """The amount with thousands grouped and no currency: `-1,234.50`."""
-    return _format(minor, digits, "XXX", _pattern(digits))
+    return format(_amount(minor, digits), ",f")
 
 
 def currency_amount(minor: int, digits: int, currency: str) -> str:
     """The amount after its currency's code: `CNY 1,234.50`, `JPY -1,234`. The space does not break."""
-    pattern = _pattern(digits)
-    return _format(minor, digits, currency, f"¤¤\xa0{pattern};¤¤\xa0-{pattern}")
+    return f"{currency}\xa0{grouped_amount(minor, digits)}"
 
 
 def grouped_count(count: int) -> str:
     """A whole number with thousands grouped: `1,234,567`."""
-    return format_decimal(count, locale=LOCALE)
+    return f"{count:,}"
 
 
 def percent_text(share: Decimal) -> str:
@@ -53,15 +48,5 @@ def percent_text(share: Decimal) -> str:
     return f"{decimal_text(share.scaleb(2))}%"
 
 
-def _format(minor: int, digits: int, currency: str, pattern: str) -> str:
-    # Babel's own digits differ from ISO 4217 and it would round half even: the pattern alone decides, the amount is exact.
-    amount = _amount(minor, digits)
-    return format_currency(amount, currency, format=pattern, locale=LOCALE, currency_digits=False, decimal_quantization=False)
-
-
 def _amount(minor: int, digits: int) -> Decimal:
     return Decimal(minor).scaleb(-digits)
-
-
-def _pattern(digits: int) -> str:
-    return "#,##0" + ("." + "0" * digits if digits else "")

@@ -36,6 +36,11 @@ def identity(loads: Sequence[tuple[str, str, str, datetime, datetime]]) -> exp.E
     return sql.choose([(sql.is_known(own), own), *overlapping]) if overlapping else own
 
 
+def candidate(position: int) -> str:
+    """The name of the relation of requests that the exemption at this position could take."""
+    return f"cold_start_candidate_{position}"
+
+
 def relation(position: int) -> str:
     """The name of the relation of requests that the exemption at this position takes."""
     return f"cold_start_{position}"
@@ -47,48 +52,43 @@ def is_exempt(position: int) -> exp.Expr:
     return exp.In(this=exp.Tuple(expressions=[sql.column("account"), sql.column("request_id")]), query=taken.subquery())
 
 
-def exempt_requests(exemption: ColdStart, *, day: exp.Expr, counts: exp.Expr) -> exp.Query:
-    """(account, request_id) of the requests that the exemption takes.
+def exempt_requests(exemption: ColdStart, candidates: str) -> exp.Query:
+    """(account, request_id) of the requests that the exemption takes, of the relation of candidates: contract_id, day_start, account,
+    request_id, received_at, cold_start_id.
 
-    `day` is the start of an event's local day, `counts` whether the event counts as a cold start at all. Requests with one id on one
-    day are one occurrence, except that `true` makes each its own. The first `limit` occurrences of a day, by earliest request, then id,
-    then account, are exempt with their requests received up to `max_duration` after the first.
+    Requests with one id on one day of a contract are one occurrence, except that `true` makes each its own. The first `limit` occurrences
+    of a day, by earliest request, then id, then account, are exempt with their requests received up to `max_duration` after the first.
     """
     is_own = exp.EQ(this=sql.column("cold_start_id"), expression=sql.text(OWN))
-    candidate = (
-        exp.select(
-            *(sql.column(name) for name in ("account", "request_id", "received_at")),
-            sql.named(day.copy(), "day"),
-            sql.named(is_own, "is_own"),
-            sql.named(sql.choose([(is_own, sql.column("request_id"))], sql.column("cold_start_id")), "occurrence"),
-            sql.named(sql.choose([(is_own, sql.column("account"))], sql.text("")), "owner"),
-        )
-        .from_(exp.to_table("measured"), copy=False)
-        .where(sql.is_known(sql.column("cold_start_id")), counts.copy())
-    )
-    key = ("day", "is_own", "occurrence", "owner")
+    identified = exp.select(
+        *(sql.column(name) for name in ("contract_id", "day_start", "account", "request_id", "received_at")),
+        sql.named(is_own, "is_own"),
+        sql.named(sql.choose([(is_own, sql.column("request_id"))], sql.column("cold_start_id")), "occurrence"),
+        sql.named(sql.choose([(is_own, sql.column("account"))], sql.text("")), "owner"),
+    ).from_(exp.to_table(candidates), copy=False)
+    key = ("contract_id", "day_start", "is_own", "occurrence", "owner")
     in_occurrence = exp.select(
         exp.Star(),
         sql.named(_row_number(key, ("received_at", "account", "request_id")), "place"),
-    ).from_(candidate.subquery("candidate"), copy=False)
+    ).from_(identified.subquery("identified"), copy=False)
     first = (
         exp.select(
             *(sql.column(name) for name in key),
             sql.named(sql.column("received_at"), "first_at"),
-            sql.named(_row_number(("day",), ("received_at", "occurrence", "account", "is_own")), "rank"),
+            sql.named(_row_number(("contract_id", "day_start"), ("received_at", "occurrence", "account", "is_own")), "rank"),
         )
         .from_(in_occurrence.subquery("in_occurrence", copy=False), copy=False)
         .where(exp.EQ(this=sql.column("place"), expression=sql.number(1)))
     )
     last_at = exp.Add(this=sql.column("first_at", "first"), expression=sql.span(timedelta(microseconds=exemption.max_duration_us)))
-    same = [exp.EQ(this=sql.column(name, "candidate"), expression=sql.column(name, "first")) for name in key]
+    same = [exp.EQ(this=sql.column(name, "identified"), expression=sql.column(name, "first")) for name in key]
     return (
-        exp.select(sql.column("account", "candidate"), sql.column("request_id", "candidate"))
-        .from_(candidate.subquery("candidate", copy=False), copy=False)
+        exp.select(sql.column("account", "identified"), sql.column("request_id", "identified"))
+        .from_(identified.subquery("identified", copy=False), copy=False)
         .join(first.subquery("first", copy=False), on=sql.both(*same))
         .where(
             exp.LTE(this=sql.column("rank", "first"), expression=sql.number(exemption.limit)),
-            exp.LTE(this=sql.column("received_at", "candidate"), expression=last_at),
+            exp.LTE(this=sql.column("received_at", "identified"), expression=last_at),
         )
     )
 

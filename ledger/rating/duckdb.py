@@ -1,19 +1,58 @@
-"""DuckDB as the engine of the plan: events in memory or in files, without a server."""
+"""DuckDB as the engine of the plan: events in memory or in files, without a server.
 
-from collections.abc import Iterator, Mapping
+An instant is a BIGINT of microseconds since 1970 throughout: DuckDB steps through integers many times faster than through timestamps, and
+gives timestamps to Python only with the help of a time zone library. The dialect prints the plan so, and a source gives `received_at` so.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 from sqlglot import exp
-
-from ledger.rating import sql
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.generators.duckdb import DuckDBGenerator
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+class Microseconds(DuckDB):
+    """DuckDB whose instants are whole microseconds since 1970."""
+
+    class Generator(DuckDBGenerator):
+        """Prints what the plan builds of instants as integer arithmetic."""
+
+        TRANSFORMS: ClassVar = {node: transform for node, transform in DuckDBGenerator.TRANSFORMS.items() if node is not exp.DateBin}
+
+        def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
+            """A constant instant is its number."""
+            if expression.to.this is exp.DataType.Type.TIMESTAMPTZ:
+                value = expression.this
+                if isinstance(value, exp.Literal):
+                    return str(since_1970_us(datetime.fromisoformat(value.name)))
+                return f"CAST({self.sql(value)} AS BIGINT)"
+            return str(super().cast_sql(expression, safe_prefix))
+
+        def interval_sql(self, expression: exp.Interval) -> str:
+            """A span is its number of microseconds."""
+            assert expression.unit is not None and expression.unit.name == "MICROSECOND"
+            return str(expression.this.name)
+
+        def datebin_sql(self, expression: exp.DateBin) -> str:
+            """The start of the step, counted from the origin, which is not later than the instant."""
+            step, instant, origin = (self.sql(expression, key) for key in ("this", "expression", "unit"))
+            return f"(({instant} - {origin}) // {step} * {step} + {origin})"
+
+
+def since_1970_us(instant: datetime) -> int:
+    """Microseconds since 1970."""
+    return (instant - EPOCH) // MICROSECOND
 
 
 def all_of(relation: str) -> exp.Select:
-    """Every row of a relation that holds standing events with the canonical columns."""
+    """Every row of a relation that holds standing events with the canonical columns, `received_at` in microseconds since 1970."""
     return exp.select(exp.Star()).from_(exp.to_table(relation, quoted=True))
 
 
@@ -23,20 +62,28 @@ class DuckDbEngine:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
 
-    def rows(self, query: exp.Query) -> Iterator[Mapping[str, Any]]:
-        """The rows of the query by column name."""
-        # Instants leave as microseconds: DuckDB gives them to Python only through a time zone library.
-        described = self._connection.sql(query.sql("duckdb"))
-        instants = {name for name, kind in zip(described.columns, described.types, strict=True) if "TIMESTAMP" in str(kind)}
-        shown = [exp.func("epoch_us", sql.column(name)) if name in instants else sql.column(name) for name in described.columns]
-        result = self._connection.execute(exp.select(*shown).from_(query.subquery("result")).sql("duckdb"))
-        return _named(result, described.columns, instants)
+    def rows(self, query: exp.Query) -> Iterator[tuple[Any, ...]]:
+        """The rows of the query."""
+        result = self._connection.execute(query.sql(Microseconds))
+        while rows := result.fetchmany(10_000):
+            yield from rows
 
+    def instant(self, value: int) -> datetime:
+        """The instant of a value in a row."""
+        return EPOCH + value * MICROSECOND
 
-def _named(result: duckdb.DuckDBPyConnection, names: list[str], instants: set[str]) -> Iterator[dict[str, Any]]:
-    while rows := result.fetchmany(10_000):
-        for row in rows:
-            yield {
-                name: EPOCH + timedelta(microseconds=value) if name in instants and value is not None else value
-                for name, value in zip(names, row, strict=True)
-            }
+    def keep(self, name: str, query: exp.Query) -> None:
+        """Make a temporary table of the query's rows."""
+        table = exp.Create(this=exp.to_table(name), kind="TEMPORARY TABLE", expression=query.copy())
+        self._connection.execute(table.sql(Microseconds))
+
+    def keep_rows(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> None:
+        """Make a temporary table of these rows; columns are (name, type), instants are given as such."""
+        # As one JSON text: for every single value in a list of parameters the driver looks for pandas.
+        shape = json.dumps([{column: "bigint" if kind == "timestamptz" else kind for column, kind in columns}])
+        values = [[since_1970_us(one) if isinstance(one, datetime) else one for one in row] for row in rows]
+        named = json.dumps([dict(zip([column for column, _ in columns], row, strict=True)) for row in values])
+        self._connection.execute(
+            f"CREATE TEMPORARY TABLE {name} AS SELECT unnest(from_json($rows::JSON, $shape), recursive := true)",
+            {"rows": named, "shape": shape},
+        )

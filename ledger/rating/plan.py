@@ -1,16 +1,17 @@
-"""The classification plan: one contract version in force over a span, compiled to SQL that turns events into cells.
+"""The classification plan: the terms of contracts, compiled to SQL that turns events into cells.
 
 Two steps. The *signature* is computed per event and holds only what an event is: its window, outcome, latency class (between which of
-the contract's edges its latency lies), exemption and whether its queue's multiplier is forfeited. The *rules* are computed per signature:
-tier, in the objective, late, over. Grouped by signature the plan gives cells, ungrouped it explains single requests.
-The plan names no engine; a dialect prints it. Source: specification, section 4, whose steps the functions follow.
+the terms' edges its latency lies), exemption and whether its queue's multiplier is forfeited. The *rules* are computed per signature:
+tier, in the objective, late, over. One plan serves every contract with the same terms: events are grouped by account, and an account's
+contract is looked up for groups, not for events. The plan names no engine; a dialect prints it.
+Source: specification, section 4, whose steps the functions follow.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from fractions import Fraction
 from functools import cached_property
 from typing import assert_never
 
@@ -20,14 +21,22 @@ from ledger.contract.expression import BUILT_IN
 from ledger.contract.model import Async, CircuitBreaker, ColdStart, Contract
 from ledger.rating import cold_start, sql
 from ledger.rating.definition import latency_us
-from ledger.settlement.calendar import WINDOW_STEPS, Days
+from ledger.rating.terms import Terms, terms_of
+from ledger.settlement.calendar import WINDOW_STEPS, Days, days_between
 from ledger.settlement.cell import Outcome
-from ledger.settlement.windows import CONTRACT_SCOPE
 
 # What of an event decides its classification, and nothing else.
-SIGNATURE = ("window_start", "model", "queue", "forfeited", "outcome", "exemption", "latency_class")
+SIGNATURE = ("account", "window_start", "model", "queue", "forfeited", "outcome", "exemption", "latency_class")
 SUMS = ("requests", "requests_without_usage", "tokens_input", "tokens_cached_input", "tokens_output")
-RULES = ("tier", "in_objective", "late", "over")
+CELL_KEY = (
+    *("contract_id", "version", "day_start", "window_start", "model", "queue", "forfeited", "outcome", "exemption", "tier"),
+    *("in_objective", "late", "over"),
+)
+CELL_COLUMNS = (*CELL_KEY, *SUMS, "late_latencies_us")
+COLD_START_COLUMNS = ("contract_id", "version", "day_start", "account", "request_id", "revision")
+ANSWERED = (Outcome.SUCCESS, Outcome.CANCELLED)
+CLASSIFIED = "classified"  # the relation of single events that are grouped to cells: an engine may treat it as it likes
+MOST_SPANS = 50  # that a query lists one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,103 +59,169 @@ class ModelLoad:
     end: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """Local days [start, end) on which an account belongs to a contract, in this version."""
+
+    account: str
+    contract_id: str
+    version: int
+    start: datetime
+    end: datetime
+
+
+def plans_of(
+    contracts: Mapping[tuple[str, int], Contract],
+    coverage: Iterable[Coverage],
+    breakers: Sequence[Breaker],
+    loads: Sequence[ModelLoad],
+    source: exp.Query,
+) -> "list[Plan]":
+    """One plan for each distinct terms of the contracts (by id and version) that the coverage names; none without coverage."""
+    alike: defaultdict[Terms, list[Coverage]] = defaultdict(list)
+    terms = {key: terms_of(contract) for key, contract in contracts.items()}
+    for one in coverage:
+        alike[terms[one.contract_id, one.version]].append(one)
+    return [Plan(terms=key, coverage=tuple(group), breakers=breakers, loads=loads, source=source) for key, group in alike.items()]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One contract version over one span of local days (within a settled period), compiled.
+    """Terms over the days that the coverage names, compiled. `coverage` is not empty, and its days are those of the terms' zone.
 
-    `stretch` is the index of the span; `source` the relation of current events (not voided) with the canonical columns.
+    `source` is the relation of standing events with the canonical columns; it may hold more than the coverage names. Intervals outside
+    its days do no harm.
     """
 
-    contract: Contract
-    stretch: int
-    days: Days
+    terms: Terms
+    coverage: Sequence[Coverage]
     breakers: Sequence[Breaker]
     loads: Sequence[ModelLoad]
     source: exp.Query
 
     def cells(self) -> exp.Query:
-        """One row per cell: SIGNATURE, RULES and SUMS; also of a span without events, which has no rows."""
-        sums = {
-            "requests": exp.Count(this=exp.Star()),
-            "requests_without_usage": _total(
-                exp.cast(
-                    sql.both(
-                        exp.EQ(this=sql.column("outcome"), expression=sql.text(Outcome.CANCELLED)),
-                        sql.either(sql.is_null(sql.column("input_tokens")), sql.is_null(sql.column("output_tokens"))),
-                    ),
-                    "int",
-                )
-            ),
-            "tokens_input": _total(
-                exp.Sub(
-                    this=sql.known_or(sql.column("input_tokens"), sql.number(0)),
-                    expression=sql.known_or(sql.column("cached_input_tokens"), sql.number(0)),
-                )
-            ),
-            "tokens_cached_input": _total(sql.known_or(sql.column("cached_input_tokens"), sql.number(0))),
-            "tokens_output": _total(sql.known_or(sql.column("output_tokens"), sql.number(0))),
-        }
-        signatures = (
-            exp.select(*self._signature(), *(sql.named(total, name) for name, total in sums.items()))
-            .from_(exp.to_table("measured"), copy=False)
-            .group_by(*(sql.number(position) for position in range(1, len(SIGNATURE) + 1)), copy=False)
-        )
-        ruled = exp.select(
-            sql.named(sql.number(self.stretch), "stretch"),
-            *(sql.column(name) for name in SIGNATURE),
-            *(sql.named(rule, name) for name, rule in self._rules().items()),
-            *(sql.column(name) for name in SUMS),
-        ).from_(signatures.subquery("signatures", copy=False), copy=False)
-        return self._with_measured(ruled)
+        """The cells of all events: CELL_COLUMNS, some rows with the same key."""
+        delayed = self.delayed()
+        return self.summed() if delayed is None else sql.all_of_each([self.summed(), delayed])
 
-    def requests(self) -> exp.Query:
-        """One row per event: its identity, latency (null if unknown, and if it failed) and received_at, with SIGNATURE and RULES."""
-        failed = sql.among(sql.column("outcome"), [o for o in Outcome if o.is_failure])
-        single = exp.select(
-            *(sql.column(name) for name in ("account", "request_id", "revision", "received_at")),
-            sql.named(sql.choose([(failed, sql.null())], sql.column("latency_us")), "judged_latency_us"),
-            *self._signature(),
-        ).from_(exp.to_table("measured"), copy=False)
-        ruled = exp.select(
-            sql.named(sql.number(self.stretch), "stretch"),
-            *(sql.column(name) for name in ("account", "request_id", "revision", "received_at", "judged_latency_us", *SIGNATURE)),
-            *(sql.named(rule, name) for name, rule in self._rules().items()),
-        ).from_(single.subquery("single", copy=False), copy=False)
-        return self._with_measured(ruled)
+    def summed(self) -> exp.Query:
+        """The cells of the events that no cold start delayed: sums that merge with those of other events."""
+        return self._cells(delayed=False if self._ranks_cold_starts else None)
 
-    def scope(self, model: exp.Expr) -> exp.Expr:
-        """The scope that judges a request, from its served name; null for a name that no model claims."""
-        if self.contract.objective.scope == "contract":
-            return sql.text(CONTRACT_SCOPE)
-        names: dict[str, list[str]] = {}
-        for served, (key, _) in self.contract.served_names().items():
-            names.setdefault(key, []).append(served)
-        return sql.choose((sql.among(model, served), sql.text(key)) for key, served in names.items())
-
-    # -- step 0: the events of the span, with what is derived from their measurements
-
-    def _with_measured(self, query: exp.Select) -> exp.Query:
-        query = query.with_("measured", as_=self._measured(), materialized=False, copy=False)
-        for position, exemption in enumerate(self.contract.exemptions):
+    def delayed(self) -> exp.Query | None:
+        """The cells of the other events, cold starts ranked: `source` holds all that there are on each day. None if it never matters."""
+        if not self._ranks_cold_starts:
+            return None
+        query = self._cells(delayed=True)
+        for position, exemption in enumerate(self.terms.exemptions):
             if isinstance(exemption, ColdStart):
-                query = query.with_(
-                    cold_start.relation(position),
-                    as_=cold_start.exempt_requests(
-                        exemption,
-                        day=self._day,
-                        counts=sql.both(
-                            sql.among(sql.column("outcome"), [Outcome.SUCCESS, Outcome.CANCELLED]),
-                            exp.Not(this=exp.paren(sql.either(*(self._takes(p) for p in range(position))))),
-                        ),
-                    ),
-                    copy=False,
-                )
+                candidate, exempt = cold_start.candidate(position), cold_start.relation(position)
+                query = query.with_(candidate, as_=self._cold_start_candidates(position), materialized=True, copy=False)
+                query = query.with_(exempt, as_=cold_start.exempt_requests(exemption, candidate), copy=False)
         return query
 
+    def cold_starts(self) -> exp.Query | None:
+        """The events that `delayed` is about, COLD_START_COLUMNS; None if it never matters."""
+        if not self._ranks_cold_starts:
+            return None
+        event = exp.select(
+            *(sql.column(name) for name in ("account", "request_id", "revision")),
+            sql.named(self._window_start(), "window_start"),
+        )
+        event = event.from_(exp.to_table("measured"), copy=False)
+        listed = exp.select(
+            *(sql.column(name, "coverage") for name in ("contract_id", "version")),
+            sql.named(self._day(sql.column("window_start", "event")), "day_start"),
+            *(sql.column(name, "event") for name in ("account", "request_id", "revision")),
+        )
+        return self._with_measured(self._covered(listed.from_(event.subquery("event", copy=False), copy=False), "event"), delayed=True)
+
+    def _cells(self, *, delayed: bool | None) -> exp.Select:
+        """Cells of the events that a cold start may have delayed, of the others, or (None) of all where it does not matter."""
+        used = ("input_tokens", "cached_input_tokens", "output_tokens", "latency_us")
+        classified = exp.select(*self._signature(ranked=delayed is True), *(sql.column(name) for name in used))
+        classified = classified.from_(exp.to_table("measured"), copy=False)
+        is_late = sql.both(
+            sql.among(sql.column("outcome"), ANSWERED),
+            exp.GTE(this=sql.column("latency_us"), expression=sql.number(self.terms.late_from_us)),
+        )
+        late_latencies = exp.Filter(this=exp.ArrayAgg(this=sql.column("latency_us")), expression=exp.Where(this=is_late))
+        signatures = (
+            exp.select(
+                *(sql.column(name) for name in SIGNATURE),
+                *(sql.named(total, name) for name, total in _sums().items()),
+                sql.named(late_latencies, "late_latencies_us"),
+            )
+            .from_(classified.subquery(CLASSIFIED, copy=False), copy=False)
+            .group_by(*(sql.column(name) for name in SIGNATURE), copy=False)
+        )
+        rules = self._rules()
+        values: dict[str, exp.Expr] = {
+            **{name: sql.column(name, "coverage") for name in ("contract_id", "version")},
+            "day_start": self._day(sql.column("window_start", "signatures")),
+            **{name: sql.column(name, "signatures") for name in SIGNATURE},
+            **rules,
+            **{name: sql.column(name, "signatures") for name in SUMS},
+            "late_latencies_us": sql.choose([(rules["late"], sql.column("late_latencies_us"))]),
+        }
+        cells = exp.select(*(sql.named(values[name], name) for name in CELL_COLUMNS))
+        cells = cells.from_(signatures.subquery("signatures", copy=False), copy=False)
+        return self._with_measured(self._covered(cells, "signatures"), delayed=delayed)
+
+    def _cold_start_candidates(self, position: int) -> exp.Select:
+        """The events that the cold-start exemption at this position could take: no earlier exemption took them."""
+        counts = sql.both(
+            sql.among(sql.column("outcome"), ANSWERED),
+            exp.Not(this=exp.paren(sql.either(*(self._takes(earlier) for earlier in range(position))))),
+        )
+        event = (
+            exp.select(*(sql.column(name) for name in ("account", "request_id", "received_at", "cold_start_id")))
+            .from_(exp.to_table("measured"), copy=False)
+            .where(counts, copy=False)
+        )
+        candidates = exp.select(
+            sql.column("contract_id", "coverage"),
+            sql.named(self._day(sql.column("received_at", "event")), "day_start"),
+            *(sql.column(name, "event") for name in ("account", "request_id", "received_at", "cold_start_id")),
+        )
+        return self._covered(candidates.from_(event.subquery("event", copy=False), copy=False), "event", at="received_at")
+
+    def _covered(self, query: exp.Select, relation: str, *, at: str = "window_start") -> exp.Select:
+        """The query joined with the coverage of its relation's account at this instant: whole days, so a window's start will do."""
+        columns = [("account", "text"), ("contract_id", "text"), ("version", "int"), ("start", "timestamptz"), ("end", "timestamptz")]
+        rows = [
+            [sql.text(one.account), sql.text(one.contract_id), sql.number(one.version), sql.instant(one.start), sql.instant(one.end)]
+            for one in self.coverage
+        ]
+        instant = sql.column(at, relation)
+        same_account = exp.EQ(this=sql.column("account", relation), expression=sql.column("account", "coverage"))
+        return query.join(
+            sql.rows(columns, rows).subquery("coverage", copy=False),
+            on=sql.both(
+                same_account,
+                exp.GTE(this=instant, expression=sql.column("start", "coverage")),
+                exp.LT(this=instant.copy(), expression=sql.column("end", "coverage")),
+            ),
+            copy=False,
+        )
+
+    # -- step 0: the events of the days, with what is derived from their measurements
+
+    def _with_measured(self, query: exp.Select, *, delayed: bool | None) -> exp.Select:
+        measured = self._measured()
+        if delayed is None:
+            return query.with_("measured", as_=measured, materialized=False, copy=False)
+        events = exp.select(exp.Star()).from_(measured.subquery("event", copy=False), copy=False)
+        cold_start_id = sql.column("cold_start_id")
+        events = events.where(sql.is_known(cold_start_id) if delayed else sql.is_null(cold_start_id), copy=False)
+        # The few events of cold starts are looked at several times.
+        return query.with_("measured", as_=events, materialized=delayed, copy=False)
+
     def _measured(self) -> exp.Select:
-        """Current events of the contract's accounts in the span, with `outcome`, `latency_us` and `cold_start_id`."""
-        received_at, accounts = sql.column("received_at"), self.contract.parties.customer.accounts
-        cold_start_id = cold_start.identity([(load.interval_id, load.node, load.model, load.start, load.end) for load in self.loads])
+        """Standing events of the covered accounts on any covered day, with `outcome`, `latency_us` and `cold_start_id`."""
+        received_at, accounts = sql.column("received_at"), sorted({one.account for one in self.coverage})
+        loads = [load for load in self.loads if load.end > self._spans[0][0]]
+        cold_start_id = cold_start.identity([(load.interval_id, load.node, load.model, load.start, load.end) for load in loads])
         return (
             exp.select(
                 exp.Star(),
@@ -157,11 +232,33 @@ class Plan:
             .from_(self.source.copy().subquery("event", copy=False), copy=False)
             .where(
                 sql.among(sql.column("account"), accounts),
-                exp.GTE(this=received_at.copy(), expression=sql.instant(self.days.starts[0])),
-                exp.LT(this=received_at.copy(), expression=sql.instant(self.days.end)),
+                sql.either(
+                    *(
+                        sql.both(
+                            exp.GTE(this=received_at, expression=sql.instant(start)),
+                            exp.LT(this=received_at.copy(), expression=sql.instant(end)),
+                        )
+                        for start, end in self._spans
+                    )
+                ),
                 copy=False,
             )
         )
+
+    @cached_property
+    def _spans(self) -> list[tuple[datetime, datetime]]:
+        """The covered spans, merged, in order; one from the first day to the last if there are many."""
+        merged: list[tuple[datetime, datetime]] = []
+        for start, end in sorted({(one.start, one.end) for one in self.coverage}):
+            if merged and start <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((start, end))
+        return merged if len(merged) <= MOST_SPANS else [(merged[0][0], merged[-1][1])]
+
+    @cached_property
+    def _days(self) -> Days:
+        return days_between(self.terms.timezone, self._spans[0][0], self._spans[-1][1])
 
     # -- step 1: outcome
 
@@ -185,52 +282,43 @@ class Plan:
     # -- step 2: latency
 
     def _latency(self) -> exp.Expr:
-        terms = self.contract.latency
         by_queue = [
-            (exp.EQ(this=sql.column("queue"), expression=sql.text(queue)), self._latency_by(name)) for queue, name in terms.by_queue.items()
+            (exp.EQ(this=sql.column("queue"), expression=sql.text(queue)), self._latency_by(name))
+            for queue, name in self.terms.latency_by_queue
         ]
-        defined = sql.choose(by_queue, self._latency_by(terms.default))
+        defined = sql.choose(by_queue, self._latency_by(self.terms.latency_default))
         waited = sql.choose([(exp.EQ(this=self._outcome(), expression=sql.text(Outcome.CANCELLED)), measured("e2e"))])
         return sql.known_or(defined, waited)
 
     def _latency_by(self, name: str) -> exp.Expr:
         if name in BUILT_IN:
             return measured(BUILT_IN[name])
-        return latency_us(self.contract.latency.define[name], measured)
-
-    @cached_property
-    def edges_us(self) -> tuple[int, ...]:
-        """Latencies, ascending, at which a rule changes: class k holds latencies from edges[k - 1] to before edges[k]."""
-        starts = {tier.latency.from_us for tier in self.contract.pricing.tiers} - {0}
-        return tuple(sorted(starts | {self._late_from_us, self._over_from_us}))
-
-    @property
-    def _late_from_us(self) -> int:
-        return self.contract.objective.target_us + 1
-
-    @property
-    def _over_from_us(self) -> int:
-        """The first whole microsecond above target x up_to, which itself may have a fraction."""
-        return int(self.contract.objective.target_us * Fraction(self.contract.error_budget.up_to)) + 1
+        return latency_us(dict(self.terms.definitions)[name], measured)
 
     def _latency_class(self) -> exp.Expr:
         latency = sql.column("latency_us")
         branches = [(sql.is_null(latency), sql.null())]
         branches += [
-            (exp.LT(this=latency.copy(), expression=sql.number(edge)), sql.number(position)) for position, edge in enumerate(self.edges_us)
+            (exp.LT(this=latency.copy(), expression=sql.number(edge)), sql.number(position))
+            for position, edge in enumerate(self.terms.edges_us)
         ]
-        return sql.choose(branches, sql.number(len(self.edges_us)))
+        return sql.choose(branches, sql.number(len(self.terms.edges_us)))
 
     # -- step 3: exemption
 
-    def _exemption(self) -> exp.Expr:
-        """The position of the first exemption that takes the event, null for none."""
-        return sql.choose([(self._takes(position), sql.number(position)) for position in range(len(self.contract.exemptions))])
+    def _exemption(self, *, ranked: bool) -> exp.Expr:
+        """The position of the first exemption that takes the event, null for none; cold starts take events only where they are ranked."""
+        positions = [p for p, one in enumerate(self.terms.exemptions) if ranked or not isinstance(one, ColdStart)]
+        return sql.choose([(self._takes(position), sql.number(position)) for position in positions])
+
+    @property
+    def _ranks_cold_starts(self) -> bool:
+        return any(isinstance(one, ColdStart) for one in self.terms.exemptions)
 
     def _takes(self, position: int) -> exp.Expr:
         """Whether the exemption's own condition holds; never null."""
-        exemption = self.contract.exemptions[position]
-        answered = sql.among(sql.column("outcome"), [Outcome.SUCCESS, Outcome.CANCELLED])
+        exemption = self.terms.exemptions[position]
+        answered = sql.among(sql.column("outcome"), ANSWERED)
         match exemption:
             case CircuitBreaker(queues=queues):
                 return sql.both(sql.among(sql.column("queue"), queues), self._breaker_open())
@@ -257,44 +345,45 @@ class Plan:
                     ),
                 )
                 for breaker in self.breakers
+                if breaker.start < self._spans[-1][1] and breaker.end > self._spans[0][0]
             )
         )
 
     # -- windows
 
     def _window_start(self) -> exp.Expr:
-        window = self.contract.objective.window
-        return sql.instant(self.days.starts[0]) if window == "month" else self._step_start(window)
+        """The start of the event's window; a month's cells are kept by day, so that a day can be computed again by itself."""
+        window = "1d" if self.terms.window == "month" else self.terms.window
+        return self._step_start(window, sql.column("received_at"))
 
-    @property
-    def _day(self) -> exp.Expr:
-        return self._step_start("1d")
+    def _day(self, instant: exp.Expr) -> exp.Expr:
+        return self._step_start("1d", instant)
 
-    def _step_start(self, window: str) -> exp.Expr:
-        """The start of the step that holds the event: within a run of equal days, steps are equal too."""
-        received_at = sql.column("received_at")
+    def _step_start(self, window: str, instant: exp.Expr) -> exp.Expr:
+        """The start of the step that holds the instant: within a run of equal days, steps are equal too."""
         runs = [
             (
                 end,
                 exp.DateBin(
-                    this=sql.span(day if window == "1d" else WINDOW_STEPS[window]), expression=received_at.copy(), unit=sql.instant(start)
+                    this=sql.span(day if window == "1d" else WINDOW_STEPS[window]), expression=instant.copy(), unit=sql.instant(start)
                 ),
             )
-            for start, end, day in self.days.runs()
+            for start, end, day in self._days.runs()
         ]
-        earlier = [(exp.LT(this=received_at.copy(), expression=sql.instant(end)), step) for end, step in runs[:-1]]
+        earlier = [(exp.LT(this=instant.copy(), expression=sql.instant(end)), step) for end, step in runs[:-1]]
         return sql.choose(earlier, runs[-1][1])
 
     # -- the signature of an event
 
-    def _signature(self) -> list[exp.Expr]:
+    def _signature(self, *, ranked: bool) -> list[exp.Expr]:
         parts = {
+            "account": sql.column("account"),
             "window_start": self._window_start(),
             "model": sql.column("model"),
             "queue": sql.column("queue"),
             "forfeited": self._forfeited(),
             "outcome": sql.column("outcome"),
-            "exemption": self._exemption(),
+            "exemption": self._exemption(ranked=ranked),
             "latency_class": self._latency_class(),
         }
         assert tuple(parts) == SIGNATURE
@@ -307,40 +396,39 @@ class Plan:
             *(
                 sql.both(
                     exp.EQ(this=sql.column("queue"), expression=sql.text(name)),
-                    sql.either(sql.is_null(waited), exp.GT(this=waited.copy(), expression=sql.number(queue.max_queue_us))),
+                    sql.either(sql.is_null(waited), exp.GT(this=waited.copy(), expression=sql.number(longest_us))),
                 )
-                for name, queue in self.contract.queues.by_name.items()
-                if queue.over_limit == "forfeit" and queue.max_queue_us is not None
+                for name, longest_us in self.terms.waits_us
             )
         )
 
     # -- steps 4 and "in the objective": rules over signatures
 
     def _rules(self) -> dict[str, exp.Expr]:
-        outcomes, pricing = self.contract.outcomes, self.contract.pricing
+        outcomes = self.terms.outcomes
 
         def is_outcome(outcome: Outcome) -> exp.Expr:
             return exp.EQ(this=sql.column("outcome"), expression=sql.text(outcome))
 
         def reaches(edge_us: int) -> exp.Expr:
-            position = bisect_right(self.edges_us, edge_us)
+            position = bisect_right(self.terms.edges_us, edge_us)
             return sql.known_or(exp.GTE(this=sql.column("latency_class"), expression=sql.number(position)), sql.boolean(False))
 
         not_exempt, no_latency = sql.is_null(sql.column("exemption")), sql.is_null(sql.column("latency_class"))
-        over_target = reaches(self._late_from_us)
+        over_target = reaches(self.terms.late_from_us)
         failed = sql.among(sql.column("outcome"), [o for o in Outcome if o.is_failure])
 
         priced = [sql.both(is_outcome(Outcome.SUCCESS), sql.is_known(sql.column("latency_class")))]
         if outcomes.cancelled.bill == "produced":
             priced.append(sql.both(is_outcome(Outcome.CANCELLED), over_target))
-        from_fastest = sorted(enumerate(pricing.tiers), key=lambda item: item[1].latency.from_us, reverse=True)
-        tier_of_latency = sql.choose((reaches(tier.latency.from_us), sql.number(position)) for position, tier in from_fastest)
+        from_slowest = sorted(enumerate(self.terms.tiers_from_us), key=lambda item: item[1], reverse=True)
+        tier_of_latency = sql.choose((reaches(from_us), sql.number(position)) for position, from_us in from_slowest)
         tier = sql.choose([(sql.both(not_exempt, sql.either(*priced)), tier_of_latency)])
 
         judged = [
             sql.both(
                 is_outcome(Outcome.SUCCESS),
-                sql.boolean(True) if pricing.missing_latency.objective == "late" else exp.Not(this=no_latency.copy()),
+                sql.boolean(True) if self.terms.missing_latency == "late" else exp.Not(this=no_latency.copy()),
             )
         ]
         if outcomes.cancelled.objective == "late_if_over_target":
@@ -351,12 +439,12 @@ class Plan:
             Outcome.CLIENT_ERROR: outcomes.client_error,
         }
         judged += [is_outcome(outcome) for outcome, term in terms.items() if term.objective == "late"]
-        in_objective = sql.both(sql.among(sql.column("queue"), self.contract.objective.queues), not_exempt, sql.either(*judged))
+        in_objective = sql.both(sql.among(sql.column("queue"), self.terms.queues_judged), not_exempt, sql.either(*judged))
         return {
             "tier": tier,
             "in_objective": in_objective,
             "late": sql.both(in_objective, sql.either(over_target, no_latency, failed)),
-            "over": sql.both(in_objective, sql.either(reaches(self._over_from_us), no_latency, failed)),
+            "over": sql.both(in_objective, sql.either(reaches(self.terms.over_from_us), no_latency, failed)),
         }
 
 
@@ -377,5 +465,20 @@ def measured(name: str) -> exp.Expr:
             return sql.column(name)
 
 
-def _total(expression: exp.Expr) -> exp.Expr:
-    return exp.Sum(this=expression)
+def _sums() -> dict[str, exp.Expr]:
+    """SUMS over events; tokens that are not known count as 0."""
+    unknown, none = sql.is_null, sql.number(0)
+    tokens_input, tokens_cached, tokens_output = (sql.column(name) for name in ("input_tokens", "cached_input_tokens", "output_tokens"))
+    without_usage = sql.both(
+        exp.EQ(this=sql.column("outcome"), expression=sql.text(Outcome.CANCELLED)),
+        sql.either(unknown(tokens_input), unknown(tokens_output)),
+    )
+    sums: dict[str, exp.Expr] = {
+        "requests": exp.Count(this=exp.Star()),
+        "requests_without_usage": exp.Sum(this=exp.cast(without_usage, "int")),
+        "tokens_input": exp.Sum(this=exp.Sub(this=sql.known_or(tokens_input, none), expression=sql.known_or(tokens_cached, none))),
+        "tokens_cached_input": exp.Sum(this=sql.known_or(tokens_cached, none)),
+        "tokens_output": exp.Sum(this=sql.known_or(tokens_output, none)),
+    }
+    assert tuple(sums) == SUMS
+    return sums

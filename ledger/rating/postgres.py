@@ -1,12 +1,15 @@
-"""PostgreSQL as the engine of the plan: the events of the database that one transaction sees."""
+"""PostgreSQL as the engine of the plan: the events and kept cells of the database that one transaction sees."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection
 from sqlglot import exp
 
 from ledger.rating import sql
+from ledger.rating.plan import CELL_COLUMNS, CLASSIFIED
+from ledger.store.events import driver_cursor
 
 EVENT_COLUMNS = (
     *("account", "request_id", "revision", "model", "received_at", "queue", "status", "cold_start", "async_header", "node"),
@@ -15,9 +18,12 @@ EVENT_COLUMNS = (
 )
 
 
+_IDENTITY = ("account", "request_id", "revision")
+
+
 def current_events() -> exp.Select:
     """The events that stand: those whose revision was not withdrawn."""
-    same = [exp.EQ(this=sql.column(name, "v"), expression=sql.column(name, "e")) for name in ("account", "request_id", "revision")]
+    same = [exp.EQ(this=sql.column(name, "v"), expression=sql.column(name, "e")) for name in _IDENTITY]
     withdrawn = exp.select(sql.number(1)).from_(exp.to_table("void", alias="v")).where(*same)
     return (
         exp.select(*(sql.column(name, "e") for name in EVENT_COLUMNS))
@@ -26,14 +32,78 @@ def current_events() -> exp.Select:
     )
 
 
+def cold_start_events(start: datetime, end: datetime) -> exp.Select:
+    """The standing events of [start, end) that may be cold starts under some contract."""
+    listed = exp.select(*(sql.column(name) for name in _IDENTITY)).from_("cold_start_event").distinct()
+    listed = listed.where(
+        exp.GTE(this=sql.column("day_start"), expression=sql.instant(start)),
+        exp.LT(this=sql.column("day_start"), expression=sql.instant(end)),
+    )
+    same = [exp.EQ(this=sql.column(name, "e"), expression=sql.column(name, "listed")) for name in _IDENTITY]
+    return current_events().join(listed.subquery("listed"), on=sql.both(*same))
+
+
+def kept_cells(spans: Mapping[str, tuple[datetime, datetime]]) -> exp.Select:
+    """The kept cells of contracts by id, each within its span: of all events that no cold start delayed."""
+    columns = [("contract_id", "text"), ("start", "timestamptz"), ("end", "timestamptz")]
+    rows = [[sql.text(contract_id), sql.instant(start), sql.instant(end)] for contract_id, (start, end) in spans.items()]
+    day_start = sql.column("day_start", "cell")
+    # The outer bounds, as constants, let the index be used.
+    bounds = [
+        exp.GTE(this=day_start, expression=sql.instant(min(start for start, _ in spans.values()))),
+        exp.LT(this=day_start.copy(), expression=sql.instant(max(end for _, end in spans.values()))),
+    ]
+    same = [
+        exp.EQ(this=sql.column("contract_id", "cell"), expression=sql.column("contract_id", "settled")),
+        exp.GTE(this=day_start.copy(), expression=sql.column("start", "settled")),
+        exp.LT(this=day_start.copy(), expression=sql.column("end", "settled")),
+    ]
+    return (
+        exp.select(*(sql.column(name, "cell") for name in CELL_COLUMNS))
+        .from_("cell")
+        .join(sql.rows(columns, rows).subquery("settled"), on=sql.both(*same))
+        .where(*bounds)
+    )
+
+
 class PostgresEngine:
     """The plan's engine on a connection, whose transaction is the snapshot."""
 
     def __init__(self, connection: Connection) -> None:
-        # Without parameters no driver looks for placeholders in the constants.
-        self._connection = connection.execution_options(no_parameters=True)
+        self._connection = connection
 
-    def rows(self, query: exp.Query) -> Iterator[Mapping[str, Any]]:
-        """The rows of the query by column name."""
-        result = self._connection.exec_driver_sql(query.sql("postgres"))
-        return (dict(row) for row in result.mappings())
+    def rows(self, query: exp.Query) -> Iterator[tuple[Any, ...]]:
+        """The rows of the query."""
+        # Without parameters the driver looks for no placeholders in the constants.
+        with driver_cursor(self._connection) as cursor:
+            yield from cursor.execute(_printed(query).encode())
+
+    def instant(self, value: datetime) -> datetime:
+        """The instant of a value in a row: the driver's own."""
+        return value
+
+    def keep(self, name: str, query: exp.Query) -> None:
+        """Make a temporary table of the query's rows, gone with the transaction."""
+        with driver_cursor(self._connection) as cursor:
+            cursor.execute(
+                f"CREATE TEMPORARY TABLE {exp.to_identifier(name, quoted=True)} ON COMMIT DROP AS {query.sql('postgres')}".encode()
+            )
+
+    def keep_rows(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> None:
+        """Make a temporary table of these rows; columns are (name, type)."""
+        described = [exp.ColumnDef(this=exp.to_identifier(column, quoted=True), kind=exp.DataType.build(kind)) for column, kind in columns]
+        with driver_cursor(self._connection) as cursor:
+            cursor.execute(f"CREATE TEMPORARY TABLE {name} ({', '.join(one.sql('postgres') for one in described)}) ON COMMIT DROP".encode())
+            with cursor.copy(f"COPY {name} FROM STDIN".encode()) as copy:
+                for row in rows:
+                    copy.write_row(row)
+
+
+def _printed(query: exp.Query) -> str:
+    """The query in PostgreSQL's words. Single events are fenced off by LIMIT ALL before they are grouped: PostgreSQL would take the number
+    of distinct instants for that of windows, and sort millions of rows or group them in one process."""
+    query = query.copy()
+    for relation in query.find_all(exp.Subquery):
+        if relation.alias == CLASSIFIED:
+            relation.this.set("limit", exp.Limit(expression=exp.var("ALL")))
+    return query.sql("postgres")

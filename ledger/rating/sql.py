@@ -92,6 +92,16 @@ def known_or(expression: exp.Expr, default: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=expression.copy(), expressions=[default.copy()])
 
 
+def all_of_each(queries: Sequence[exp.Query]) -> exp.Query:
+    """The rows of all queries, of which there is at least one."""
+    if len(queries) == 1:
+        return queries[0]
+    # Each in brackets of its own: a query may begin with WITH.
+    return exp.union(
+        *(exp.select(exp.Star()).from_(query.subquery(f"part_{number}")) for number, query in enumerate(queries)), distinct=False
+    )
+
+
 def rows(columns: Sequence[tuple[str, str]], values: Sequence[Sequence[exp.Expr]]) -> exp.Select:
     """A constant relation of at least one row: columns as (name, type), values row by row."""
     table = exp.Values(

@@ -9,10 +9,10 @@ from math import floor
 
 from ledger.settlement.period import Period
 from ledger.settlement.statement import Budget, Verdict
-from ledger.settlement.windows import JudgedWindow
+from ledger.settlement.windows import BreachedWindow
 
 
-def give_verdicts(period: Period, breaches: Sequence[JudgedWindow]) -> list[Verdict]:
+def give_verdicts(period: Period, breaches: Sequence[BreachedWindow]) -> list[Verdict]:
     """A verdict for each breach, which come in order of end, start, scope.
 
     A breach within the tolerance is forgiven while the allowance of its own version is not used up; one over it never uses budget.
@@ -25,6 +25,11 @@ def give_verdicts(period: Period, breaches: Sequence[JudgedWindow]) -> list[Verd
         used += is_forgiven
         verdicts.append(Verdict.FORGIVEN if is_forgiven else Verdict.REFUNDED)
     return verdicts
+
+
+def refunded_windows(period: Period, breaches: Sequence[BreachedWindow]) -> list[BreachedWindow]:
+    """The breached windows that are not forgiven."""
+    return [breach for breach, verdict in zip(breaches, give_verdicts(period, breaches), strict=True) if verdict is Verdict.REFUNDED]
 
 
 def budget_of(period: Period, verdicts: Sequence[Verdict]) -> Budget:

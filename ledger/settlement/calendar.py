@@ -109,6 +109,18 @@ def local_days(zone_name: str, from_on: date, until_on: date) -> Days:
     return Days(starts=tuple(starts), end=end)
 
 
+def days_between(zone_name: str, start: datetime, end: datetime) -> Days:
+    """The local days of [start, end): instants, both starts of local days, in this order.
+
+    >>> may, june = day_start("Asia/Shanghai", date(2026, 5, 1)), day_start("Asia/Shanghai", date(2026, 6, 1))
+    >>> len(days_between("Asia/Shanghai", may, june).starts)
+    31
+    """
+    tz = zone(zone_name)
+    last_on = (end - timedelta(microseconds=1)).astimezone(tz).date()
+    return local_days(zone_name, start.astimezone(tz).date(), last_on + DAY)
+
+
 def window_end(window: str, start: datetime, days: Days) -> datetime:
     """The end of a window that starts at `start` within `days`: a step later, at the latest at the next midnight.
 

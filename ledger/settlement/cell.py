@@ -1,6 +1,6 @@
-"""A cell: requests that every rule treats alike, counted and their tokens summed. All figures of a settlement are sums over cells.
+"""Cells: requests that every rule treats alike, counted and their tokens summed. All figures of a settlement are sums over cells.
 
-Source: specification, sections 4 and 5; architecture, "The one idea".
+Source: specification, sections 4 to 6; architecture, "The one idea".
 """
 
 from dataclasses import dataclass
@@ -25,16 +25,14 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """Requests alike, and their sums.
+    """Requests of a span of time that are priced and counted alike, and their sums.
 
-    `stretch` is the index of the span in which one contract version is in force; `window_start` the start of the objective's
-    window. `model` is the served name. `exemption` is the index of the exemption in the contract's list, None for none; `tier` the
-    index of the latency tier that prices the request, None if none does (not billed, exempt, no latency, or cancelled in time).
-    `requests_without_usage` counts cancelled requests without token counts; null tokens are summed as 0.
+    `version` is that of the contract; `model` the served name. `exemption` is the index of the exemption in the contract's list, None for
+    none; `tier` the index of the latency tier that prices the request, None if none does (not billed, exempt, no latency, or cancelled in
+    time). `requests_without_usage` counts cancelled requests without token counts; null tokens are summed as 0.
     """
 
-    stretch: int
-    window_start: datetime
+    version: int
     model: str
     queue: str
     forfeited: bool
@@ -43,9 +41,23 @@ class Cell:
     tier: int | None
     in_objective: bool
     late: bool
-    over: bool
     requests: int
     requests_without_usage: int
     tokens_input: int  # uncached
     tokens_cached_input: int
     tokens_output: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowCell:
+    """The requests in the objective of one window and one served name, `model`; of a month's window those of one local day.
+
+    `late_measured` are the late ones that have a latency: neither failed nor unmeasured.
+    """
+
+    window_start: datetime
+    model: str
+    requests: int
+    late: int
+    late_measured: int
+    over: int

@@ -92,12 +92,11 @@ def usage_lines(period: Period, cells: Iterable[Cell], minor_digits: int) -> lis
     """The usage lines of the period, each rounded once; lines without tokens are left out."""
     sums: defaultdict[Price, Tokens] = defaultdict(Tokens)
     for cell in cells:
-        piece = period.pieces[cell.stretch]
+        piece = period.by_version[cell.version]
         if is_billed(piece.contract, cell):
             sums[price_of(piece, cell)].add(cell)
-    contracts = {piece.contract.version: piece.contract for piece in period.pieces}
     return [
-        line_at(LineKind.USAGE, price, token, quantity, contracts[price.version], minor_digits)
+        line_at(LineKind.USAGE, price, token, quantity, period.by_version[price.version].contract, minor_digits)
         for price, tokens in sums.items()
         for token, quantity in tokens.by_kind().items()
         if quantity

@@ -4,8 +4,7 @@ Source: specification, section 7.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable
 from fractions import Fraction
 
 from ledger.contract.model import Contract
@@ -14,35 +13,28 @@ from ledger.settlement.charges import Price, Tokens, line_at, price_of
 from ledger.settlement.money import to_minor
 from ledger.settlement.period import Period
 from ledger.settlement.statement import InvoiceLine, LineKind
-from ledger.settlement.windows import CONTRACT_SCOPE, JudgedWindow
 
 REFUND_BAND = "refund"
 FAILED_BAND = "failed"
 
 
-def credit_lines(period: Period, cells: Iterable[Cell], refunded: Sequence[JudgedWindow], minor_digits: int) -> list[InvoiceLine]:
-    """The credit lines of the refunded windows, negative, each rounded once; lines without tokens are left out."""
-    members: set[tuple[int, datetime, str]] = {(w.stretch, start, w.scope) for w in refunded for start in w.window_starts}
+def credit_lines(period: Period, refunded: Iterable[Cell], minor_digits: int) -> list[InvoiceLine]:
+    """The credit lines, negative, each rounded once; lines without tokens are left out. `refunded` are the cells of refunded windows."""
     sums: defaultdict[Price, Tokens] = defaultdict(Tokens)
-    for cell in cells:
+    for cell in refunded:
         if not cell.in_objective:
             continue
-        piece = period.pieces[cell.stretch]
-        contract = piece.contract
+        piece = period.by_version[cell.version]
+        contract, terms = piece.contract, piece.contract.refund
         model, _ = piece.served_names[cell.model]
-        scope = model if contract.objective.scope == "model" else CONTRACT_SCOPE
-        if (cell.stretch, cell.window_start, scope) not in members:
-            continue
-        terms = contract.refund
         if cell.outcome is Outcome.SUCCESS and (cell.late or terms.of == "window"):
             at_base = Price(version=contract.version, model=model, band=REFUND_BAND)
             sums[at_base if terms.valued_at == "base_rate" else price_of(piece, cell)].add(cell)
         elif cell.outcome.is_failure and terms.failed == "input_tokens":
             # Cached tokens included: a failed request was not served from anything.
             sums[Price(version=contract.version, model=model, band=FAILED_BAND)].input += cell.tokens_input + cell.tokens_cached_input
-    contracts = {piece.contract.version: piece.contract for piece in period.pieces}
     return [
-        _credit(price, token, quantity, contracts[price.version], minor_digits)
+        _credit(price, token, quantity, period.by_version[price.version].contract, minor_digits)
         for price, tokens in sums.items()
         for token, quantity in tokens.by_kind().items()
         if quantity

@@ -3,14 +3,18 @@
 Source: specification, sections 3 (versions in force) and 6 (windows are cut where a version gives way to another).
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
 from functools import cached_property
 
 from ledger.contract.model import Contract
 from ledger.contract.schedule import stretches
 from ledger.settlement.calendar import Days, day_start, local_days, month_days
+
+CONTRACT_SCOPE = "contract"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,15 +29,41 @@ class Piece:
         """Each served name with its model and, for a degraded variant, the variant."""
         return self.contract.served_names()
 
+    @cached_property
+    def percentile(self) -> Fraction:
+        """The objective's percentile as a fraction: 99/100."""
+        return Fraction(self.contract.objective.percentile)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+    def scope_of(self, served: str) -> str:
+        """The scope that judges requests of this served name, which some model claims."""
+        return self.served_names[served][0] if self.contract.objective.scope == "model" else CONTRACT_SCOPE
+
+    def served_in(self, scope: str) -> list[str]:
+        """The served names that a scope judges."""
+        return [served for served in self.served_names if self.scope_of(served) == scope]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Period:
-    """A local month of one contract, its pieces in order of time; `Cell.stretch` is an index into them."""
+    """A local month of one contract, its pieces in order of time."""
 
     name: str
     start: datetime
     end: datetime
     pieces: tuple[Piece, ...]
+
+    @cached_property
+    def by_version(self) -> dict[int, Piece]:
+        """A piece of each version that is in force in the period: what does not depend on the days is the same in all its pieces."""
+        return {piece.contract.version: piece for piece in self.pieces}
+
+    def piece_at(self, instant: datetime) -> int:
+        """The index of the piece that holds an instant at which some version is in force."""
+        return bisect_right(self._starts, instant) - 1
+
+    @cached_property
+    def _starts(self) -> list[datetime]:
+        return [piece.days.starts[0] for piece in self.pieces]
 
     @property
     def last(self) -> Contract:

@@ -1,7 +1,8 @@
 """The settlement of a period: cells in, statement out. The whole path of an amount can be read here, step by step.
 
-    cells -> usage lines ----------------> true-up \\
-    cells -> windows -> budget -> credits -> cap  --> totals: net, tax, total, due
+    cells ------------------------> usage lines -> true-up \\
+    window cells -> windows -> budget                        --> totals: net, tax, total, due
+                        cells of refunded windows -> credits -> cap /
 
 Source: specification, sections 4 to 9.
 """
@@ -29,7 +30,7 @@ from ledger.settlement.statement import (
     Unresolved,
     Verdict,
 )
-from ledger.settlement.windows import JudgedWindow, Judgement
+from ledger.settlement.windows import BreachedWindow, Judgement
 
 _KIND_ORDER = {kind: position for position, kind in enumerate(LineKind)}
 
@@ -64,7 +65,7 @@ def find_unrated(period: Period, cells: Sequence[Cell]) -> list[Unrated]:
     requests: Counter[tuple[str, str]] = Counter()
     stopping: set[tuple[str, str]] = set()
     for cell in cells:
-        piece = period.pieces[cell.stretch]
+        piece = period.by_version[cell.version]
         unknown = [("model", cell.model)] if cell.model not in piece.served_names else []
         unknown += [("queue", cell.queue)] if cell.queue not in piece.contract.queues.by_name else []
         for name in unknown:
@@ -78,24 +79,25 @@ def settle(
     period: Period,
     cells: Sequence[Cell],
     judgement: Judgement,
-    percentiles_us: Mapping[JudgedWindow, int | None],
+    refunded: Sequence[Cell],
+    percentiles_us: Mapping[BreachedWindow, int | None],
     surroundings: Surroundings,
 ) -> Statement:
-    """The statement of the period. `cells` are all of it and none unrated; `percentiles_us` has each breached window."""
+    """The statement of the period. `cells` are all of it and none unrated; `refunded` those of the windows that `refunded_windows`
+    names; `percentiles_us` has each breached window."""
     digits, last = surroundings.minor_digits, period.last
     usage = usage_lines(period, cells, digits)
     charges = sum(line.amount_minor for line in usage)
     true_up = true_up_line(last, charges, digits)
 
     verdicts = give_verdicts(period, judgement.breaches)
-    refunded = [window for window, verdict in zip(judgement.breaches, verdicts, strict=True) if verdict is Verdict.REFUNDED]
-    credited = credit_lines(period, cells, refunded, digits)
+    credited = credit_lines(period, refunded, digits)
     cap = cap_line(last, charges, sum(line.amount_minor for line in credited), digits)
 
     lines = [*usage, *credited, *(line for line in (true_up, cap) if line is not None)]
     return Statement(
         contract=last,
-        contracts={piece.contract.version: piece.contract for piece in period.pieces},
+        contracts={version: piece.contract for version, piece in period.by_version.items()},
         contract_hashes=dict(surroundings.contract_hashes),
         period=period.name,
         start=period.start,
@@ -143,7 +145,7 @@ def _totals(last: Contract, lines: Sequence[InvoiceLine], carried_in: int, minor
     )
 
 
-def _breach(period: Period, window: JudgedWindow, verdict: Verdict, percentile_us: int | None) -> Breach:
+def _breach(period: Period, window: BreachedWindow, verdict: Verdict, percentile_us: int | None) -> Breach:
     return Breach(
         start=window.start,
         end=window.end,
@@ -164,7 +166,7 @@ def _count_events(period: Period, cells: Sequence[Cell]) -> EventCounts:
     exempt = {kind.value: 0 for kind in ExemptionKind}
     total = billed = in_objective = late = missing_latency = cancelled_without_usage = 0
     for cell in cells:
-        contract = period.pieces[cell.stretch].contract
+        contract = period.by_version[cell.version].contract
         total += cell.requests
         outcomes[cell.outcome.value] += cell.requests
         in_objective += cell.requests if cell.in_objective else 0

@@ -5,25 +5,23 @@ Source: specification, section 6.
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from decimal import Decimal
 from fractions import Fraction
-from math import ceil
 
 from ledger.settlement.calendar import window_end
-from ledger.settlement.cell import Cell
+from ledger.settlement.cell import WindowCell
 from ledger.settlement.period import Period, Piece
 from ledger.settlement.statement import WindowCounts
 
-CONTRACT_SCOPE = "contract"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedWindow:
-    """A window, or a pool of a day's small windows, with its counts of requests in the objective.
+class BreachedWindow:
+    """A breached window, or pool of a day's small windows, with its counts of requests in the objective.
 
-    `window_starts` are those of its windows, ascending; `over_limit` counts requests over the target times `up_to`.
+    `stretch` is the index of its piece of the period. `window_starts` are those of the cells that it consists of, ascending; `over_limit`
+    counts requests over the target times `up_to`; `late_measured` late ones that have a latency. At the percentile, at most `tolerated`
+    requests may be slower.
     """
 
     stretch: int
@@ -34,107 +32,121 @@ class JudgedWindow:
     pooled: bool
     requests: int
     late: int
+    late_measured: int
     over_limit: int
-    percentile: Decimal
-
-    @property
-    def _tolerated(self) -> int:
-        """How many requests may be slower than the one at the percentile: n - ceil(p n)."""
-        return self.requests - ceil(Fraction(self.percentile) * self.requests)
-
-    @property
-    def is_breach(self) -> bool:
-        """The percentile is above the target."""
-        return self.late > self._tolerated
+    tolerated: int
 
     @property
     def is_over(self) -> bool:
         """The percentile is above the target times `up_to`."""
-        return self.over_limit > self._tolerated
+        return self.over_limit > self.tolerated
 
     @property
-    def rank_from_slowest(self) -> int:
-        """The place of the percentile's request, counted from the slowest, from 1."""
-        return self._tolerated + 1
+    def place_from_slowest(self) -> int:
+        """The place of the percentile's request among those with a latency, counted from the slowest, from 1; 0 or less if it has none.
+
+        Nearest rank: place `n - ceil(p n) + 1` of all, and requests that failed or have no latency are slower than any. In a breached
+        window that request is a late one.
+        """
+        return self.tolerated + 1 - (self.late - self.late_measured)
+
+
+def tolerated_of(percentile: Fraction, requests: int) -> int:
+    """How many of the requests may be slower than the one at the percentile: n - ceil(p n).
+
+    >>> tolerated_of(Fraction("0.99"), 100), tolerated_of(Fraction("0.99"), 99)
+    (1, 0)
+    """
+    return requests - -(-percentile.numerator * requests // percentile.denominator)
 
 
 @dataclass(slots=True)
 class _Counts:
+    window_starts: list[datetime] = field(default_factory=list)
     requests: int = 0
     late: int = 0
+    late_measured: int = 0
     over_limit: int = 0
 
-    def add(self, requests: int, late: int, over_limit: int) -> None:
-        self.requests += requests
-        self.late += late
-        self.over_limit += over_limit
+    def add(self, cell: WindowCell) -> None:
+        self.window_starts.append(cell.window_start)
+        self.requests += cell.requests
+        self.late += cell.late
+        self.late_measured += cell.late_measured
+        self.over_limit += cell.over
+
+    def merge(self, other: "_Counts") -> None:
+        self.window_starts += other.window_starts
+        self.requests += other.requests
+        self.late += other.late
+        self.late_measured += other.late_measured
+        self.over_limit += other.over_limit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """The breached windows in the order in which they meet the budget (end, start, scope), and how many windows there were."""
 
-    breaches: tuple[JudgedWindow, ...]
+    breaches: tuple[BreachedWindow, ...]
     counts: WindowCounts
 
 
-def judge(period: Period, cells: Iterable[Cell], now: datetime) -> Judgement:
+def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgement:
     """Judges every window of the period that has requests in the objective and has ended at `now`.
 
     While the month runs, a window (or a pool's day) that still fills is neither judged nor counted: a verdict, once given, stays.
     """
-    by_stretch: list[defaultdict[tuple[datetime, str], _Counts]] = [defaultdict(_Counts) for _ in period.pieces]
+    windows: defaultdict[tuple[int, datetime, str], _Counts] = defaultdict(_Counts)
     for cell in cells:
-        if cell.in_objective:
-            piece = period.pieces[cell.stretch]
-            scope = piece.served_names[cell.model][0] if piece.contract.objective.scope == "model" else CONTRACT_SCOPE
-            by_stretch[cell.stretch][cell.window_start, scope].add(
-                cell.requests, cell.requests if cell.late else 0, cell.requests if cell.over else 0
-            )
-    judged: list[JudgedWindow] = []
-    insufficient = overload = 0
-    for stretch, (piece, windows) in enumerate(zip(period.pieces, by_stretch, strict=True)):
+        stretch = period.piece_at(cell.window_start)
+        piece = period.pieces[stretch]
+        is_month = piece.contract.objective.window == "month"
+        windows[stretch, piece.days.starts[0] if is_month else cell.window_start, piece.scope_of(cell.model)].add(cell)
+    breaches: list[BreachedWindow] = []
+    pools: defaultdict[tuple[int, datetime, datetime, str], _Counts] = defaultdict(_Counts)
+    judged = insufficient = overload = 0
+    for (stretch, start, scope), counts in windows.items():
+        piece = period.pieces[stretch]
         objective = piece.contract.objective
-        pools: defaultdict[tuple[datetime, datetime, str], list[tuple[datetime, _Counts]]] = defaultdict(list)
-        for (start, scope), counts in windows.items():
-            end = window_end(objective.window, start, piece.days)
-            if end > now:
-                continue
-            if objective.max_requests is not None and counts.requests > objective.max_requests:
-                overload += 1
-            elif counts.requests >= objective.min_requests or objective.small_windows == "evaluate":
-                judged.append(_window(stretch, piece, start, end, scope, [(start, counts)], pooled=False))
-            elif objective.small_windows == "pool_day" and objective.window != "month":
-                pools[(*piece.days.day_of(start), scope)].append((start, counts))
-            else:
-                insufficient += 1
-        for (start, end, scope), members in pools.items():
-            if end > now:
-                continue
-            if sum(counts.requests for _, counts in members) >= objective.min_requests:
-                judged.append(_window(stretch, piece, start, end, scope, members, pooled=True))
-            else:
-                insufficient += 1
-    breaches = sorted((w for w in judged if w.is_breach), key=lambda w: (w.end, w.start, w.scope))
-    windows_by_fate = WindowCounts(judged=len(judged), breached=len(breaches), insufficient=insufficient, overload=overload)
+        end = window_end(objective.window, start, piece.days)
+        if end > now:
+            continue
+        if objective.max_requests is not None and counts.requests > objective.max_requests:
+            overload += 1
+        elif counts.requests >= objective.min_requests or objective.small_windows == "evaluate":
+            judged += 1
+            if counts.late > tolerated_of(piece.percentile, counts.requests):
+                breaches.append(_breached(stretch, piece, start, end, scope, counts, pooled=False))
+        elif objective.small_windows == "pool_day" and objective.window != "month":
+            pools[stretch, *piece.days.day_of(start), scope].merge(counts)
+        else:
+            insufficient += 1
+    for (stretch, start, end, scope), counts in pools.items():
+        piece = period.pieces[stretch]
+        if end > now:
+            continue
+        if counts.requests < piece.contract.objective.min_requests:
+            insufficient += 1
+            continue
+        judged += 1
+        if counts.late > tolerated_of(piece.percentile, counts.requests):
+            breaches.append(_breached(stretch, piece, start, end, scope, counts, pooled=True))
+    breaches.sort(key=lambda w: (w.end, w.start, w.scope))
+    windows_by_fate = WindowCounts(judged=judged, breached=len(breaches), insufficient=insufficient, overload=overload)
     return Judgement(breaches=tuple(breaches), counts=windows_by_fate)
 
 
-def _window(
-    stretch: int, piece: Piece, start: datetime, end: datetime, scope: str, members: list[tuple[datetime, _Counts]], *, pooled: bool
-) -> JudgedWindow:
-    total = _Counts()
-    for _, counts in members:
-        total.add(counts.requests, counts.late, counts.over_limit)
-    return JudgedWindow(
+def _breached(stretch: int, piece: Piece, start: datetime, end: datetime, scope: str, counts: _Counts, *, pooled: bool) -> BreachedWindow:
+    return BreachedWindow(
         stretch=stretch,
         start=start,
         end=end,
         scope=scope,
-        window_starts=tuple(sorted(window_start for window_start, _ in members)),
+        window_starts=tuple(sorted(set(counts.window_starts))),
         pooled=pooled,
-        requests=total.requests,
-        late=total.late,
-        over_limit=total.over_limit,
-        percentile=piece.contract.objective.percentile,
+        requests=counts.requests,
+        late=counts.late,
+        late_measured=counts.late_measured,
+        over_limit=counts.over_limit,
+        tolerated=tolerated_of(piece.percentile, counts.requests),
     )

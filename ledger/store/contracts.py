@@ -6,16 +6,21 @@ Source: specification, section 3 ("stored by content", "the database refuses it 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from hashlib import sha256
+from importlib.resources import files
+from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, text
+import yaml
+from sqlalchemy import Connection, Select, and_, delete, insert, select, text
 from sqlalchemy.dialects.postgresql import Range
+from sqlalchemy.dialects.postgresql import insert as upsert
 
 from ledger.contract.model import Contract
-from ledger.contract.reader import read_contract
+from ledger.contract.reader import contract_of_texts, contract_texts
 from ledger.contract.schedule import stretches
 from ledger.settlement.calendar import day_start
-from ledger.store.schema import account_covered, contract_version, version_in_force
+from ledger.store.schema import account_covered, contract_reading, contract_version, version_in_force
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,19 +45,50 @@ def lock_contracts(connection: Connection) -> None:
     connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('ledger.contracts'))"))
 
 
-def stored_versions(connection: Connection, contract_id: str | None = None) -> list[StoredVersion]:
-    """All stored versions, or those of one contract, by id and version."""
-    query = select(contract_version).order_by(contract_version.c.contract_id, contract_version.c.version)
+def stored_versions(
+    connection: Connection, contract_id: str | None = None, *, in_force: tuple[datetime, datetime] | None = None
+) -> list[StoredVersion]:
+    """All stored versions, or those of one contract, or of contracts of which any version is in force within a span, by id and version."""
+    query = _versions_and_readings().order_by(contract_version.c.contract_id, contract_version.c.version)
     if contract_id is not None:
         query = query.where(contract_version.c.contract_id == contract_id)
-    return [_stored(row.content, row.content_sha256, row.file, row.added_at, row.author) for row in connection.execute(query)]
+    if in_force is not None:
+        overlapping = version_in_force.c.in_force.overlaps(Range(*in_force))
+        query = query.where(contract_version.c.contract_id.in_(select(version_in_force.c.contract_id).where(overlapping)))
+    return [_stored(row.content, row.texts, row.content_sha256, row.file, row.added_at, row.author) for row in connection.execute(query)]
 
 
-def _stored(content: bytes, content_sha256: str, file: str, added_at: datetime, author: str) -> StoredVersion:
-    contract = read_contract(content, file).contract
-    assert contract is not None, f"{file} was valid when it was added"
+def _versions_and_readings() -> Select[Any]:
+    """The stored versions, each with what its file says if this reader has read it before."""
+    same = and_(contract_reading.c.content_sha256 == contract_version.c.content_sha256, contract_reading.c.reader_sha256 == reader_sha256())
+    return select(contract_version, contract_reading.c.texts).outerjoin(contract_reading, same)
+
+
+def _stored(content: bytes, texts: object, content_sha256: str, file: str, added_at: datetime, author: str) -> StoredVersion:
     assert content_hash(content) == content_sha256, f"the stored bytes of {file} are those that were added"
+    contract = contract_of_texts(contract_texts(content) if texts is None else texts)
     return StoredVersion(contract=contract, content=content, content_sha256=content_sha256, file=file, added_at=added_at, author=author)
+
+
+@cache
+def reader_sha256() -> str:
+    """Identifies what decides how a file is read: every module of `ledger.contract`, and the YAML library."""
+    modules = sorted(
+        (module for module in files("ledger.contract").iterdir() if module.name.endswith(".py")), key=lambda module: module.name
+    )
+    code = [yaml.__version__.encode(), *(part for module in modules for part in (module.name.encode(), module.read_bytes()))]
+    return sha256(b"\0".join(code)).hexdigest()
+
+
+def keep_readings(connection: Connection) -> None:
+    """Keeps what the files say that this reader has not read yet: new ones, or all of them after a change of the reader."""
+    unread = _versions_and_readings().where(contract_reading.c.texts.is_(None))
+    readings = [
+        {"content_sha256": row.content_sha256, "reader_sha256": reader_sha256(), "texts": contract_texts(row.content)}
+        for row in connection.execute(unread)
+    ]
+    if readings:  # another command may have kept them at the same moment
+        connection.execute(upsert(contract_reading).on_conflict_do_nothing(), readings)
 
 
 def add_versions(connection: Connection, added: Iterable[StoredVersion]) -> None:

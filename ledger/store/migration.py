@@ -52,7 +52,7 @@ def migrate(connection: Connection, revision: str) -> None:
     config = Config()
     config.set_main_option("script_location", str(bundled_folder("migrations")).replace("%", "%%"))
     config.attributes["connection"] = connection
-    if revision == "base":
+    if revision == "base" or revision < (schema_revision(connection) or ""):  # "head" comes after every number
         command.downgrade(config, revision)
     else:
         command.upgrade(config, revision)

@@ -25,7 +25,7 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, TSTZMULTIRANGE, TSTZRANGE
+from sqlalchemy.dialects.postgresql import ARRAY, INT8MULTIRANGE, JSON, JSONB, TSTZMULTIRANGE, TSTZRANGE
 
 metadata = MetaData(
     naming_convention={
@@ -168,6 +168,16 @@ contract_version = Table(
     Column("author", Text, nullable=False),
 )
 
+# What a version's file says, as the texts that stand in it: YAML is slow to read. It holds for the code that read it and no other, and is
+# never the contract itself: that is made of the texts each time, by all rules.
+contract_reading = Table(
+    "contract_reading",
+    metadata,
+    Column("content_sha256", String(64), ForeignKey("contract_version.content_sha256"), primary_key=True),
+    Column("reader_sha256", String(64), primary_key=True, comment="of the code that read the file"),
+    Column("texts", JSON, nullable=False),
+)
+
 # The spans in which versions are in force, after replacement; rewritten when a version is added. No two overlap (exclusion).
 version_in_force = Table(
     "version_in_force",
@@ -255,7 +265,7 @@ run = Table(
     Column("settled_at", Instant, nullable=False),
     Column("author", Text, nullable=False),
     Column("period", String(7), nullable=False),
-    Column("batches", ARRAY(BigInteger), nullable=False),
+    Column("batches", INT8MULTIRANGE, nullable=False),
     Column("voids", BigInteger, nullable=False),
     Column("intervals", ARRAY(Text), nullable=False),
     Column("contracts", JSONB, nullable=False, comment="content hash of each version seen, by contract and version"),

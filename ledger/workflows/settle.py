@@ -5,9 +5,8 @@ Source: specification, sections 8 ("Life of a period") and 9.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import cache, partial
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from importlib.metadata import version as package_version
 from itertools import groupby
@@ -17,22 +16,20 @@ from urllib.parse import quote
 
 from iso4217 import Currency
 from sqlalchemy import Connection
-from sqlglot import exp
 
 from ledger.contract.lint import lint_breaker_share
 from ledger.documents.invoice import invoice_html
 from ledger.documents.settlement_json import canonical_bytes, statement_to_json
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
-from ledger.rating.cells import Engine, read_cells, read_percentiles
-from ledger.rating.plan import Breaker, ModelLoad, Plan
-from ledger.rating.postgres import PostgresEngine, current_events
+from ledger.rating.rated_period import RatedPeriod
+from ledger.settlement.calendar import month_days
 from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period, contract_period
-from ledger.settlement.settlement import Surroundings, Unrated, find_unrated, settle
-from ledger.settlement.statement import Statement
-from ledger.settlement.windows import JudgedWindow, Judgement, judge
-from ledger.store.contracts import StoredVersion, stored_versions
+from ledger.settlement.settlement import Surroundings, Unrated, settle
+from ledger.settlement.statement import ChangedAfterwards, Statement, Unresolved
+from ledger.settlement.windows import BreachedWindow
+from ledger.store.contracts import StoredVersion, keep_readings, stored_versions
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
 from ledger.store.settlements import (
@@ -45,6 +42,7 @@ from ledger.store.settlements import (
     sample_requests,
     snapshot,
 )
+from ledger.workflows.rate import rate_archived, rate_stored
 
 NAMED_ACCOUNTS = 5
 MICROSECOND = timedelta(microseconds=1)
@@ -83,45 +81,60 @@ def settle_period(
     contract_id: str | None = None,
     provisional: bool = False,
     dry_run: bool = False,
+    archive: Path | None = None,
     on_contract: Callable[[str, int, int], None] = lambda contract_id, position, count: None,
 ) -> Settled:
     """Settles the month `period` (`2026-05`) of every contract in force in it, or of one.
 
-    A dry run computes the same and keeps nothing. Contracts that cannot be settled are reported and do not hold up the others.
-    `on_contract` is told (contract id, position from 1, how many) before each.
+    A dry run computes the same and keeps nothing; it may take the events of an `archive` instead of the database's, and then says nothing
+    of what waits or was changed in the database. Contracts that cannot be settled are reported and do not hold up the others. `on_contract`
+    is told (contract id, position from 1, how many) before each.
     """
     now = database.now()
-    statements: list[Statement] = []
     stopped: list[Stopped] = []
-    warnings: list[str] = []
-    drafts: list[Draft] = []
+    with database.engine.begin() as connection:
+        keep_readings(connection)
     with one_settlement_at_a_time(database.engine), snapshot(database.engine) as connection:
-        contracts = _in_force(connection, period, contract_id)
-        unassigned = cache(partial(count_unassigned, connection))  # contracts of one zone share the month
-        intervals = stored_intervals(connection)
-        for position, (versions, terms) in enumerate(contracts, start=1):
-            on_contract(terms.last.id, position, len(contracts))
+        contracts = []
+        for versions, terms in _in_force(connection, period, contract_id):
             too_early = None if provisional else _too_early(terms, now)
             if too_early:
                 stopped.append(too_early)
+            else:
+                contracts.append((versions, terms))
+        periods = [terms for _, terms in contracts]
+        intervals = stored_intervals(connection)
+        if archive is None:
+            rated = rate_stored(connection, periods, intervals, now)
+            unresolved, changed = count_unresolved(connection, periods), count_changed_afterwards(connection, periods)
+            # Contracts of one zone share the month.
+            unassigned = {span: count_unassigned(connection, *span) for span in {(terms.start, terms.end) for terms in periods}}
+        else:
+            rated = rate_archived(archive, periods, intervals, now)
+            unresolved, changed, unassigned = {}, {}, {}
+        statements: list[Statement] = []
+        warnings: list[str] = []
+        drafts: list[Draft] = []
+        for position, (versions, terms) in enumerate(contracts, start=1):
+            on_contract(terms.last.id, position, len(contracts))
+            one = rated[terms.last.id]
+            if one.unrated:
+                stopped.append(_stopped_by(connection, terms, one.unrated))
                 continue
+            unassigned_by_account = unassigned.get((terms.start, terms.end), {})
             surroundings = Surroundings(
                 state="provisional" if provisional else "draft",
                 contract_hashes=_hashes(versions, terms),
                 minor_digits=minor_digits_of(terms),
-                unresolved=count_unresolved(connection, terms, sum(unassigned(terms.start, terms.end).values())),
-                changed_afterwards=count_changed_afterwards(connection, terms),
+                unresolved=replace(unresolved.get(terms.last.id, Unresolved()), unassigned=sum(unassigned_by_account.values())),
+                changed_afterwards=changed.get(terms.last.id, ChangedAfterwards()),
                 is_test=database.is_test,
             )
-            outcome = _settle_contract(connection, terms, intervals, surroundings, now)
-            if isinstance(outcome, Stopped):
-                stopped.append(outcome)
-                continue
-            statement, draft = outcome
+            statement = settle(terms, one.cells, one.judgement, one.refunded, one.percentiles_us, surroundings)
             statements.append(statement)
-            drafts.append(draft)
+            drafts.append(_draft(statement, one))
             warnings += _breaker_warnings(terms, intervals)
-            warnings += [line for line in _unassigned_warnings(unassigned(terms.start, terms.end)) if line not in warnings]
+            warnings += [line for line in _unassigned_warnings(unassigned_by_account) if line not in warnings]
             fault_point("settle.after_contract")
         if not dry_run and drafts:
             seen = {terms.last.id: {str(one.contract.version): one.content_sha256 for one in versions} for versions, terms in contracts}
@@ -135,8 +148,10 @@ def settle_period(
 
 def _in_force(connection: Connection, period: str, contract_id: str | None) -> list[tuple[list[StoredVersion], Period]]:
     """Each contract in force in the period, by id: its versions, and its period."""
+    first_on, next_on = (datetime(day.year, day.month, day.day, tzinfo=UTC) for day in month_days(period))
+    anywhere = first_on - timedelta(days=1), next_on + timedelta(days=1)  # the month in any time zone
     found = []
-    for _, group in groupby(stored_versions(connection, contract_id), key=lambda stored: stored.contract.id):
+    for _, group in groupby(stored_versions(connection, contract_id, in_force=anywhere), key=lambda stored: stored.contract.id):
         versions = list(group)
         terms = contract_period([stored.contract for stored in versions], period)
         if terms is not None:
@@ -163,55 +178,14 @@ def _utc(instant: datetime) -> str:
     return f"{instant:%Y-%m-%dT%H:%M:%SZ}"
 
 
-def _settle_contract(
-    connection: Connection, terms: Period, intervals: Sequence[Interval], surroundings: Surroundings, now: datetime
-) -> tuple[Statement, Draft] | Stopped:
-    engine = PostgresEngine(connection)
-    plans = contract_plans(terms, intervals, current_events())
-    cells = [cell for plan in plans for cell in read_cells(engine, plan)]
-    unrated = find_unrated(terms, cells)
-    if unrated:
-        return _stopped_by(connection, terms, unrated)
-    judgement = judge(terms, cells, now)
-    percentiles_us = breach_percentiles(engine, plans, judgement)
-    statement = settle(terms, cells, judgement, percentiles_us, surroundings)
-    draft = Draft(
-        contract_id=terms.last.id,
-        state=surroundings.state,
-        digest=_digest(cells, judgement.breaches, percentiles_us),
-        day_starts=tuple(start for piece in terms.pieces for start in piece.days.starts),
+def _draft(statement: Statement, rated: RatedPeriod) -> Draft:
+    return Draft(
+        contract_id=statement.contract.id,
+        state=statement.state,
+        digest=_digest(rated),
+        day_starts=tuple(start for piece in rated.period.pieces for start in piece.days.starts),
         document=canonical_bytes(statement_to_json(statement)).decode(),
     )
-    return statement, draft
-
-
-def contract_plans(terms: Period, intervals: Sequence[Interval], source: exp.Select) -> list[Plan]:
-    """The classification plan of each piece of the period, over the standing events that `source` gives."""
-    breakers = [Breaker(node=i.node, start=i.starts_at, end=i.ends_at) for i in intervals if i.kind == "circuit_breaker"]
-    loads = [
-        ModelLoad(interval_id=i.interval_id, node=i.node, model=i.model, start=i.starts_at, end=i.ends_at)
-        for i in intervals
-        if i.kind == "model_load" and i.node is not None and i.model is not None
-    ]
-    return [
-        Plan(
-            contract=piece.contract,
-            stretch=stretch,
-            days=piece.days,
-            breakers=[breaker for breaker in breakers if breaker.start < piece.days.end and breaker.end > piece.days.starts[0]],
-            loads=[load for load in loads if load.end > piece.days.starts[0]],
-            source=source,
-        )
-        for stretch, piece in enumerate(terms.pieces)
-    ]
-
-
-def breach_percentiles(engine: Engine, plans: Sequence[Plan], judgement: Judgement) -> dict[JudgedWindow, int | None]:
-    """The percentile of each breached window in microseconds, from the plan of its piece; None if its request has no number."""
-    found: dict[JudgedWindow, int | None] = {}
-    for plan in plans:
-        found |= read_percentiles(engine, plan, [window for window in judgement.breaches if window.stretch == plan.stretch])
-    return found
 
 
 def minor_digits_of(terms: Period) -> int:
@@ -249,12 +223,12 @@ def _breaker_warnings(terms: Period, intervals: Sequence[Interval]) -> list[str]
     ]
 
 
-def _digest(cells: Sequence[Cell], breaches: Sequence[JudgedWindow], percentiles_us: dict[JudgedWindow, int | None]) -> str:
+def _digest(rated: RatedPeriod) -> str:
     """SHA-256 of all that the money follows from. Events that differ without changing any of it give the same digest."""
-    values = attrgetter(*Cell.__slots__)
-    rows = sorted([str(value) for value in values(cell)] for cell in cells)
-    ranks = [[str(window.stretch), window.start.isoformat(), window.scope, str(percentiles_us[window])] for window in breaches]
-    return sha256(json.dumps([rows, ranks]).encode()).hexdigest()
+    sums, windows = attrgetter(*Cell.__slots__), attrgetter(*BreachedWindow.__slots__)
+    cells = [sorted([str(value) for value in sums(cell)] for cell in group) for group in (rated.cells, rated.refunded)]
+    breaches = [[*map(str, windows(window)), str(rated.percentiles_us[window])] for window in rated.judgement.breaches]
+    return sha256(json.dumps([*cells, str(rated.judgement.counts), breaches]).encode()).hexdigest()
 
 
 def _hashes(versions: Sequence[StoredVersion], terms: Period) -> dict[int, str]:

@@ -13,7 +13,7 @@ from ledger.cli.main import COMMANDS, GROUPS
 from tests.conftest import RunLedger, RunLedgerProcess
 
 ROOT = Path(__file__).parents[2]
-HEAVY = {"sqlalchemy", "psycopg", "alembic", "duckdb", "pydantic", "rich", "sqlglot", "jinja2", "yaml", "babel"}
+HEAVY = {"sqlalchemy", "psycopg", "alembic", "duckdb", "pydantic", "rich", "sqlglot", "jinja2", "yaml"}
 
 
 def run_with(raising: str, **env: str) -> "subprocess.CompletedProcess[str]":

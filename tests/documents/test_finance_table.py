@@ -1,8 +1,11 @@
 """The table for finance: complete when piped, right-aligned, and with every warning."""
 
 import io
+import re
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from ledger.documents.finance_table import outcome_words, warnings_of, write_finance_table
 from ledger.settlement.statement import ChangedAfterwards, Statement, Unresolved
@@ -73,3 +76,21 @@ def test_what_became_of_the_promise_is_told_in_a_few_words(cases: Path) -> None:
     assert outcome_words(missed) == "5 of 40 hours missed: 2 forgiven, 3 refunded"
     assert outcome_words(kept) == "the promise was kept in all of 40 hours"
     assert outcome_words(build_statement(*read_case(cases / "no-traffic"))) == "nothing to judge"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_colours_are_for_a_terminal_only_and_change_no_character(cases: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    statement = build_statement(*read_case(cases / "month-charged-rate-cap"))
+    coloured, plain = Terminal(), Terminal()
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    write_finance_table([statement, statement], coloured)
+    monkeypatch.setenv("NO_COLOR", "1")
+    write_finance_table([statement, statement], plain)
+    assert "\x1b[32mforgiven" in coloured.getvalue()
+    without = re.sub(r"\x1b\[\d+m", "", coloured.getvalue())
+    assert [line.rstrip() for line in without.splitlines()] == plain.getvalue().splitlines()
+    assert plain.getvalue() == shown(statement, statement)

@@ -42,3 +42,24 @@ def test_the_hour_that_comes_twice_is_told_apart() -> None:
 def test_a_zone_whose_clocks_change_twice_in_a_month_shows_both_offsets() -> None:
     fasting = (at("2026-02-01T00:00+01:00"), at("2026-04-01T00:00+01:00"))
     assert zone_words(*fasting, "Africa/Casablanca") == "Africa/Casablanca, UTC+01:00 and UTC+00:00"
+
+
+def test_every_month_and_day_has_its_english_name() -> None:
+    instants = [at(f"2026-{month:02d}-{month:02d}T12:00+00:00") for month in range(1, 13)]
+    months = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]
+    assert [month_words(instant, "UTC") for instant in instants] == [f"{month} 2026" for month in months]
+    told = [window_words_local(instant, instant.replace(hour=13), (instant, instant), "UTC").partition(",")[0] for instant in instants]
+    assert told == [
+        "Thu 1 Jan",
+        "Mon 2 Feb",
+        "Tue 3 Mar",
+        "Sat 4 Apr",
+        "Tue 5 May",
+        "Sat 6 Jun",
+        "Tue 7 Jul",
+        "Sat 8 Aug",
+        "Wed 9 Sep",
+        "Sat 10 Oct",
+        "Wed 11 Nov",
+        "Sat 12 Dec",
+    ]

@@ -8,27 +8,27 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from sqlglot import exp
 
 from ledger.contract.reader import read_contract
 from ledger.documents.settlement_json import statement_to_json
 from ledger.ingest.chunk import judge_chunk
 from ledger.ingest.mapping import built_in_mappings
 from ledger.ingest.record_file import open_records
-from ledger.rating.cells import Engine, read_cells
+from ledger.rating.cells import Engine
 from ledger.rating.duckdb import DuckDbEngine, all_of
-from ledger.rating.plan import Plan
-from ledger.settlement.cell import Cell
+from ledger.rating.rated_period import rate_periods
 from ledger.settlement.period import Period, contract_period
 from ledger.settlement.settlement import Surroundings, settle
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
-from ledger.settlement.windows import judge
 from ledger.store.intervals import Interval
-from ledger.workflows.settle import breach_percentiles, contract_plans, minor_digits_of
+from ledger.workflows.rate import classified_cells
+from ledger.workflows.settle import minor_digits_of
 
 Row = dict[str, str]
 NOW_US = (datetime(2040, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 # The columns that the event rules give under other names or in another type than the plan reads.
-EVENTS = """CREATE TABLE event AS SELECT event_received_at::TIMESTAMPTZ AS received_at, 1 AS revision,
+EVENTS = """CREATE TABLE event AS SELECT epoch_us(event_received_at::TIMESTAMPTZ) AS received_at, 1 AS revision,
     event_account AS account, event_request_id AS request_id, event_model AS model, event_queue AS queue, event_status AS status,
     event_cold_start AS cold_start, event_async_header AS async_header, event_node AS node, event_queue_us AS queue_us,
     event_prefill_us AS prefill_us, event_decode_us AS decode_us, event_inference_us AS inference_us, event_ttft_us AS ttft_us,
@@ -47,15 +47,15 @@ def settle_in_memory(contract_texts: Sequence[str], events: Sequence[Row], inter
     assert terms is not None
     with tempfile.TemporaryDirectory() as folder:
         connection = load(events, Path(folder))
-        plans = contract_plans(terms, [recorded(number, row) for number, row in enumerate(intervals)], all_of("event"))
-        return settle_plans(terms, plans, DuckDbEngine(connection))
+        engine = DuckDbEngine(connection)
+        recorded_intervals = [recorded(number, row) for number, row in enumerate(intervals)]
+        cells = classified_cells(engine, [terms], recorded_intervals, all_of("event"))
+        return settle_cells(terms, engine, cells)
 
 
-def settle_plans(terms: Period, plans: Sequence[Plan], engine: Engine) -> dict[str, Any]:
-    """What an engine makes of the plans."""
-    cells: list[Cell] = [cell for plan in plans for cell in read_cells(engine, plan)]
-    judgement = judge(terms, cells, terms.end)
-    percentiles_us = breach_percentiles(engine, plans, judgement)
+def settle_cells(terms: Period, engine: Engine, cells: exp.Query) -> dict[str, Any]:
+    """What the cells of an engine come to."""
+    rated = rate_periods(engine, cells, {terms.last.id: terms}, terms.end)[terms.last.id]
     surroundings = Surroundings(
         state="draft",
         contract_hashes={},
@@ -63,7 +63,7 @@ def settle_plans(terms: Period, plans: Sequence[Plan], engine: Engine) -> dict[s
         unresolved=Unresolved(),
         changed_afterwards=ChangedAfterwards(),
     )
-    return statement_to_json(settle(terms, cells, judgement, percentiles_us, surroundings))
+    return statement_to_json(settle(terms, rated.cells, rated.judgement, rated.refunded, rated.percentiles_us, surroundings))
 
 
 def load(events: Sequence[Row], folder: Path) -> duckdb.DuckDBPyConnection:

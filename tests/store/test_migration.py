@@ -66,6 +66,25 @@ def test_down_and_up_again_gives_the_same_database(database: Database) -> None:
         assert catalog(connection) == before
 
 
+def test_the_batches_that_a_run_saw_are_kept_as_ranges_and_come_back(database: Database) -> None:
+    with database.engine.begin() as connection:
+        migrate(connection, "0001")
+        for batches in ("{}", "{1}", "{1,2,3,7,9,10}"):
+            connection.execute(
+                text(
+                    "INSERT INTO run (settled_at, author, period, batches, voids, intervals, contracts, timezone_data) "
+                    "VALUES (now(), 'test', '2026-05', :batches, 0, '{}', '{}', '')"
+                ),
+                {"batches": batches},
+            )
+        migrate(connection, "0002")
+        ranges = connection.scalars(text("SELECT batches::text FROM run ORDER BY run_id")).all()
+        assert ranges == ["{}", "{[1,2)}", "{[1,4),[7,8),[9,11)}"]
+        migrate(connection, "0001")
+        lists = connection.scalars(text("SELECT batches::text FROM run ORDER BY run_id")).all()
+        assert lists == ["{}", "{1}", "{1,2,3,7,9,10}"]
+
+
 def test_two_upgrades_at_once_are_harmless(server: Server) -> None:
     admin = create_engine(server.url("postgres").replace("postgresql", "postgresql+psycopg", 1), isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
@@ -79,4 +98,4 @@ def test_two_upgrades_at_once_are_harmless(server: Server) -> None:
                 engine.dispose()
             connection.execute(text("DROP DATABASE upgraded_twice WITH (FORCE)"))
     admin.dispose()
-    assert sorted(before, key=str) == ["0002", "0002", "0002", None]
+    assert sorted(before, key=str) == [head_revision()] * 3 + [None]

@@ -83,6 +83,12 @@ def test_a_month_that_is_not_over_is_refused_until_its_grace_has_passed(
     assert settle("2026-05", now="2026-06-01T16:00:00Z").exit_code == 0
 
 
+@pytest.mark.parametrize("month", ["2026-5", "2026-13", "1969-12", "3000-01", "9999-12"])
+def test_what_is_no_month_of_a_contract_is_wrong_usage(loaded: None, settle: Callable[..., Result], month: str) -> None:
+    result = settle(month)
+    assert result.exit_code == 2 and f"{month!r} is not a month" in result.stderr
+
+
 def test_a_provisional_settlement_says_so(loaded: None, settle: Callable[..., Result], tmp_path: Path) -> None:
     result = settle("2026-05", "--provisional", now="2026-05-20T00:00:00Z")
     assert result.exit_code == 0

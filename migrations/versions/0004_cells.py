@@ -3,8 +3,8 @@
 from alembic import op
 from sqlalchemy import text
 
-revision = "0002"
-down_revision = "0001"
+revision = "0004"
+down_revision = "0003"
 
 TABLES = """
 -- From 1973 on the midnights of every zone fall on quarters of an hour; an earlier instant is its own quarter.

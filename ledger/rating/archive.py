@@ -1,0 +1,82 @@
+"""Archived events: Parquet files of standing events in the canonical columns, as a source of the plan on DuckDB.
+
+An archive is not telemetry: its rows were judged before, each identity stands in it once, and it is typed as the events are. What can be
+proven in one pass is proven; a file that breaks a rule of events is refused as a whole. Source: specification, section 2.
+"""
+
+from pathlib import Path
+
+import duckdb
+from sqlglot import exp
+
+from ledger.errors import LedgerError
+from ledger.rating.duckdb import all_of
+from ledger.rating.postgres import EVENT_COLUMNS
+
+TEXTS = ("account", "request_id", "model", "queue", "cold_start", "node")
+NEEDED = ("account", "request_id", "model", "received_at")
+DEFAULTS = {"queue": "'standard'", "status": "200", "async_header": "false", "cached_input_tokens": "0", "revision": "1"}
+DURATIONS = ("queue_us", "prefill_us", "decode_us", "inference_us", "ttft_us", "e2e_us")
+TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
+LONGEST_US = 30 * 86_400_000_000
+LARGEST_TOKENS = 10**12
+
+# What must hold, each in one pass over a column or two; null where there are no rows. A missing request_id is not looked for: it would
+# be the one column that nothing else reads.
+RULES = {
+    **{f"{name} is there": f"count({name}) = count(*)" for name in ("account", "model", "received_at")},
+    **{f"{name} is from 0 to 30 days": f"min({name}) >= 0 AND max({name}) <= {LONGEST_US}" for name in DURATIONS},
+    **{f"{name} is from 0 to 10^12": f"min({name}) >= 0 AND max({name}) <= {LARGEST_TOKENS}" for name in TOKENS},
+    "cached_input_tokens is a part of input_tokens": "bool_and(cached_input_tokens <= coalesce(input_tokens, 0))",
+    "a success has tokens": "bool_and(status NOT BETWEEN 200 AND 299 OR (input_tokens IS NOT NULL AND output_tokens IS NOT NULL))",
+    "cold_start is not 'false'": "bool_and(cold_start NOT IN ('', 'false'))",
+}
+WHOLE_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+CURE = "archives hold events as they are stored; load telemetry with: ledger ingest"
+
+
+def archived_events(connection: duckdb.DuckDBPyConnection, path: Path) -> exp.Select:
+    """The events of a Parquet file, or of all Parquet files below a folder. Raises LedgerError if they are not an archive."""
+    files = sorted(map(str, path.rglob("*.parquet"))) if path.is_dir() else [str(path)]
+    if not files:
+        raise LedgerError(f"{path}: no Parquet file", cure=CURE)
+    try:
+        archive = connection.read_parquet(files, union_by_name=True)
+    except duckdb.Error as error:
+        raise LedgerError(f"{path}: {str(error).splitlines()[0]}", cure=CURE) from error
+    found = {name: str(kind) for name, kind in zip(archive.columns, archive.types, strict=True)}
+    missing = [name for name in NEEDED if name not in found]
+    if missing:
+        raise LedgerError(f"{path}: no column {', '.join(missing)}", cure=CURE)
+    for name in EVENT_COLUMNS:
+        if name in found and found[name] not in _kinds(name):
+            raise LedgerError(f"{path}: {name} is {found[name]}, expected {' or '.join(_kinds(name))}", cure=CURE)
+    archive.project(", ".join(_column(name, name in found) for name in EVENT_COLUMNS)).create_view("archived_event")
+    kept = connection.view("archived_event").aggregate(", ".join(RULES.values())).fetchone()
+    broken = [rule for rule, holds in zip(RULES, kept or (), strict=True) if holds is False]
+    if broken:
+        raise LedgerError(
+            f"{path}: not every row keeps the rules of events: {', '.join(broken)}", cure=f"see which with: ledger ingest --check {path}"
+        )
+    return all_of("archived_event")
+
+
+def _kinds(name: str) -> tuple[str, ...]:
+    match name:
+        case "received_at":
+            return ("TIMESTAMP WITH TIME ZONE",)
+        case "async_header":
+            return ("BOOLEAN",)
+        case _ if name in TEXTS:
+            return ("VARCHAR",)
+        case _:
+            return WHOLE_NUMBERS
+
+
+def _column(name: str, is_there: bool) -> str:
+    if name == "received_at":
+        return "epoch_us(received_at) AS received_at"
+    if not is_there:
+        return f"{DEFAULTS.get(name) or ('NULL::VARCHAR' if name in TEXTS else 'NULL::BIGINT')} AS {name}"
+    kept = name if name in TEXTS or name == "async_header" else f"{name}::BIGINT"
+    return f"coalesce({kept}, {DEFAULTS[name]}) AS {name}" if name in DEFAULTS else f"{kept} AS {name}"
