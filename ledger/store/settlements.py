@@ -184,7 +184,7 @@ def _spans(periods: Sequence[Period]) -> FromClause:
 
 def _relation(name: str, columns: Mapping[str, TypeEngine[Any]], rows: Sequence[tuple[Any, ...]]) -> FromClause:
     """Values as a table of the query, an array for each column: a statement may have 65,535 parameters, and a provider more accounts."""
-    arrays = [cast(list(values), ARRAY(kind)) for values, kind in zip(zip(*rows, strict=True), columns.values(), strict=True)]
+    arrays = [cast([row[place] for row in rows], ARRAY(kind)) for place, kind in enumerate(columns.values())]
     return func.unnest(*arrays).table_valued(*(column(key, kind) for key, kind in columns.items())).render_derived(name=name)
 
 
