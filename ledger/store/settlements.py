@@ -34,7 +34,7 @@ from sqlalchemy.types import TypeEngine
 
 from ledger.settlement.period import Period
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
-from ledger.store.schema import Instant, Name, account_covered, batch, event, interval, quarantine, run, settlement, void
+from ledger.store.schema import Instant, Name, account_covered, batch, event, interval, quarantine, run, settlement, traffic, void
 
 SAMPLE = 3  # requests that are named where many are meant
 
@@ -69,17 +69,22 @@ def snapshot(engine: Engine) -> Iterator[Connection]:
 
 
 def count_unassigned(connection: Connection, start: datetime, end: datetime) -> dict[str, int]:
-    """Standing events received in [start, end) whose account no contract covers at that instant: how many by account, most first."""
+    """Standing events received in [start, end) whose account no contract covers at that instant: how many by account, most first.
+
+    Both are starts of local days, as the ends of contracts are: since 1973 those fall on quarters of an hour, by which events are counted.
+    """
     covered = select(literal(1)).where(
-        account_covered.c.account == event.c.account, account_covered.c.in_force.op("@>")(event.c.received_at)
+        account_covered.c.account == traffic.c.account, account_covered.c.in_force.op("@>")(traffic.c.quarter_start)
     )
+    number = func.sum(traffic.c.requests)
     query = (
-        select(event.c.account, func.count().label("number"))
-        .where(event.c.received_at >= start, event.c.received_at < end, not_(covered.exists()), not_(_is_withdrawn().exists()))
-        .group_by(event.c.account)
-        .order_by(func.count().desc(), event.c.account)
+        select(traffic.c.account, number.label("number"))
+        .where(traffic.c.quarter_start >= start, traffic.c.quarter_start < end, not_(covered.exists()))
+        .group_by(traffic.c.account)
+        .having(number > 0)
+        .order_by(number.desc(), traffic.c.account)
     )
-    return {row.account: row.number for row in connection.execute(query)}
+    return {row.account: int(row.number) for row in connection.execute(query)}
 
 
 def sample_requests(connection: Connection, period: Period, what: str, name: str) -> list[str]:

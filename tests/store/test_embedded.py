@@ -85,7 +85,7 @@ def is_alive(pid: int) -> bool:
 
 def test_the_first_command_makes_everything_and_the_next_is_quick(folder: Path) -> None:
     home, times = folder / "home", []
-    for arguments, expected in ((["upgrade"], "created tables, schema 0001"), (["status"], "schema    0001"), (["stop"], "stopped")):
+    for arguments, expected in ((["upgrade"], "created tables, schema 0004"), (["status"], "schema    0004"), (["stop"], "stopped")):
         start = time.perf_counter()
         code, output, errors = finish(ledger(home, "database", *arguments))
         times.append(time.perf_counter() - start)
@@ -99,7 +99,7 @@ def test_the_first_command_makes_everything_and_the_next_is_quick(folder: Path) 
 def test_commands_that_start_at_once_share_one_server(folder: Path) -> None:
     results = [finish(command) for command in [ledger(folder / "home") for _ in range(3)]]
     assert [code for code, _, _ in results] == [0] * 3, results
-    assert sorted(output for _, output, _ in results) == ["created tables, schema 0001\n"] + ["nothing to do, schema 0001\n"] * 2
+    assert sorted(output for _, output, _ in results) == ["created tables, schema 0004\n"] + ["nothing to do, schema 0004\n"] * 2
     assert not list((folder / "home").glob("initdb-*"))
 
 

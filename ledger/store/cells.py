@@ -1,0 +1,278 @@
+"""Kept cells in PostgreSQL: deltas that loads add, what of them is stale, days that are put anew, and the traffic of accounts.
+
+`cell`, `cold_start_event` and `traffic` are bags of rows: only their sums mean something, so writers of deltas never wait for each other.
+Source: architecture, "The one idea"; decision record kept-cells, which has the argument for the locks.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import IO, Any
+
+from psycopg import sql
+from sqlalchemy import Connection, text
+
+from ledger.store import schema
+from ledger.store.events import copy_rows, driver_cursor
+from ledger.store.intervals import Interval
+
+# By contract: half open, in order, apart from each other.
+Spans = dict[str, list[tuple[datetime, datetime]]]
+
+SUMS = ("requests", "requests_without_usage", "tokens_input", "tokens_cached_input", "tokens_output")
+CELL_COLUMNS = tuple(schema.cell.columns.keys())
+CELL_KEY = tuple(name for name in CELL_COLUMNS if name not in (*SUMS, "late_latencies_us"))
+COLD_START_COLUMNS = tuple(schema.cold_start_event.columns.keys())
+
+# All late latencies of a group of cells, null for none: array_agg would want arrays of one length.
+JOINED_LATENCIES = sql.SQL("string_to_array(string_agg(array_to_string(late_latencies_us, ','), ','), ',')::bigint[]")
+
+_GIVEN_SPANS = sql.SQL(
+    "(SELECT contract_id, range_agg(tstzrange(starts_at, ends_at)) AS spans FROM "
+    "unnest(%(contract_ids)s::varchar[], %(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS span (contract_id, starts_at, ends_at) "
+    "GROUP BY contract_id) given"
+)
+_GIVEN_DAYS = sql.SQL("SELECT * FROM unnest(%(contract_ids)s::varchar[], %(starts)s::timestamptz[])")
+_GIVEN_VERSIONS = sql.SQL("unnest(%(contract_ids)s::varchar[], %(versions)s::integer[]) AS version (contract_id, version)")
+# From each account's first event to its last.
+_BUSY = sql.SQL(
+    "(SELECT account, range_merge(quarter(min(quarter_start)), quarter(max(quarter_start))) AS busy FROM traffic GROUP BY account) traffic"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Basis:
+    """What classifies events beside themselves. Versions and intervals are only ever added: their numbers say which there are."""
+
+    versions: int
+    intervals: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Covered:
+    """An account belongs to the contract, in this version, in [start, end); `end` None is never."""
+
+    account: str
+    contract_id: str
+    version: int
+    start: datetime
+    end: datetime | None
+
+
+def current_basis(connection: Connection) -> Basis:
+    """The basis that the connection sees. Whoever reads contracts and intervals asks for it first: what is read then is not older."""
+    row = connection.execute(
+        text("SELECT (SELECT count(*) FROM contract_version) AS versions, (SELECT count(*) FROM interval) AS intervals")
+    ).one()
+    return Basis(versions=row.versions, intervals=row.intervals)
+
+
+def coverage(connection: Connection) -> list[Covered]:
+    """All spans in which accounts belong to contracts, by account and start."""
+    rows = connection.execute(
+        text(
+            'SELECT account, contract_id, version, lower(in_force) AS start, upper(in_force) AS "end" FROM account_covered '
+            "ORDER BY account, lower(in_force)"
+        )
+    )
+    return [Covered(**row) for row in rows.mappings()]
+
+
+# -- locks
+
+
+def lock_for_deltas(connection: Connection) -> None:
+    """Until the transaction ends nothing changes on which deltas depend. Taken behind all locks of rows, just before deltas are written."""
+    connection.execute(text("SELECT pg_advisory_xact_lock_shared(hashtext('ledger.cells'))"))
+
+
+def lock_cells(connection: Connection) -> None:
+    """Wait for the transactions that write deltas, and keep others from it until this one ends. Taken behind all locks of rows."""
+    connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('ledger.cells'))"))
+
+
+# -- deltas
+
+
+def copy_deltas(connection: Connection, table: str, stream: IO[bytes]) -> int:
+    """Add the rows of the stream to `cell`, `cold_start_event` or `traffic`: CSV of all its columns; gives their number."""
+    return copy_rows(connection, table, schema.metadata.tables[table].columns.keys(), stream)
+
+
+def add_traffic(connection: Connection, changes: Sequence[tuple[str, datetime, int]]) -> None:
+    """Count events in (1) or out (-1): account, instant, how many."""
+    connection.execute(
+        text("INSERT INTO traffic (account, quarter_start, requests) VALUES (:account, quarter_start(:at), :requests)"),
+        [{"account": account, "at": at, "requests": requests} for account, at, requests in changes],
+    )
+
+
+def fold_cells(connection: Connection, days: Collection[tuple[str, datetime]]) -> int:
+    """Join rows with the same key on those of the days (contract, start) that have twice as many rows as keys; gives how many days.
+
+    A second fold does nothing while one runs. Deltas that others commit meanwhile stay as they are.
+    """
+    if not days or not connection.scalar(text("SELECT pg_try_advisory_xact_lock(hashtext('ledger.fold'))")):
+        return 0
+    lock_for_deltas(connection)
+    names = {
+        "days": _GIVEN_DAYS,
+        "columns": _names(CELL_COLUMNS),
+        "key": _names(CELL_KEY),
+        "sums": sql.SQL(", ").join(sql.SQL("sum({})::bigint").format(sql.Identifier(name)) for name in SUMS),
+        "latencies": JOINED_LATENCIES,
+    }
+    crowded = sql.SQL(
+        "SELECT contract_id, day_start FROM (SELECT contract_id, day_start, count(*) AS number FROM cell "
+        "WHERE (contract_id, day_start) IN ({days}) GROUP BY {key}) keys "
+        "GROUP BY contract_id, day_start HAVING sum(number) >= 2 * count(*)"
+    ).format(**names)
+    fold = sql.SQL(
+        "WITH gone AS (DELETE FROM cell WHERE (contract_id, day_start) IN ({days}) RETURNING *) "
+        "INSERT INTO cell ({columns}) SELECT {key}, {sums}, {latencies} FROM gone GROUP BY {key}"
+    ).format(**names)
+    with driver_cursor(connection) as cursor:
+        found = cursor.execute(crowded, _days(days)).fetchall()
+        if found:
+            cursor.execute(fold, _days(found))
+        return len(found)
+
+
+# -- what is stale
+
+
+def mark_events(connection: Connection, events: Sequence[tuple[str, datetime]]) -> None:
+    """Mark what contracts know of these events: account, instant."""
+    _mark(
+        connection,
+        sql.SQL(
+            "SELECT contract_id, quarter(received_at) AS span "
+            "FROM unnest(%(accounts)s::varchar[], %(instants)s::timestamptz[]) AS changed (account, received_at) "
+            "JOIN account_covered covered ON covered.account = changed.account AND in_force @> received_at"
+        ),
+        {"accounts": [account for account, _ in events], "instants": [at for _, at in events]},
+    )
+
+
+def mark_breakers(connection: Connection, intervals: Sequence[Interval], versions: Collection[tuple[str, int]]) -> None:
+    """Mark what the breaker intervals touch of these versions (contract, version), as far as there is traffic."""
+    _mark(
+        connection,
+        sql.SQL(
+            "SELECT contract_id, in_force * busy * tstzrange(starts_at, ends_at) AS span "
+            "FROM {versions} JOIN account_covered USING (contract_id, version) JOIN {busy} USING (account) "
+            "CROSS JOIN unnest(%(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS added (starts_at, ends_at)"
+        ).format(versions=_GIVEN_VERSIONS, busy=_BUSY),
+        {**_versions(versions), "starts": [one.starts_at for one in intervals], "ends": [one.ends_at for one in intervals]},
+    )
+
+
+def mark_model_loads(connection: Connection, intervals: Sequence[Interval], versions: Collection[tuple[str, int]]) -> None:
+    """Mark what these versions (contract, version) know of events that waited while a model was loaded on their node."""
+    _mark(
+        connection,
+        sql.SQL(
+            "SELECT DISTINCT contract_id, quarter(received_at) AS span FROM event "
+            "JOIN unnest(%(nodes)s::varchar[], %(models)s::varchar[], %(starts)s::timestamptz[], %(ends)s::timestamptz[]) "
+            "AS load (node, model, starts_at, ends_at) ON event.node = load.node AND event.model = load.model "
+            "AND received_at < ends_at AND received_at + queue_us * interval '1 microsecond' > starts_at "
+            "JOIN account_covered covered ON covered.account = event.account AND in_force @> received_at "
+            "JOIN {versions} USING (contract_id, version) "
+            # No wait is longer than 30 days.
+            "WHERE received_at >= %(first_start)s::timestamptz - interval '30 days' AND received_at < %(last_end)s::timestamptz"
+        ).format(versions=_GIVEN_VERSIONS),
+        {
+            **_versions(versions),
+            "nodes": [one.node for one in intervals],
+            "models": [one.model for one in intervals],
+            "starts": [one.starts_at for one in intervals],
+            "ends": [one.ends_at for one in intervals],
+            "first_start": min(one.starts_at for one in intervals),
+            "last_end": max(one.ends_at for one in intervals),
+        },
+    )
+
+
+def remember_coverage(connection: Connection) -> None:
+    """Keep which accounts are covered now until the transaction ends: for mark_changed_coverage, after versions were added."""
+    connection.execute(text("CREATE TEMPORARY TABLE covered_before ON COMMIT DROP AS SELECT * FROM account_covered"))
+
+
+def mark_changed_coverage(connection: Connection) -> None:
+    """Mark the spans in which accounts have come to a contract's version or have left it, as far as there is traffic."""
+    _mark(
+        connection,
+        sql.SQL(
+            "SELECT contract_id, unnest((before - after + (after - before)) * multirange(busy)) AS span FROM ("
+            "SELECT contract_id, account, coalesce(range_agg(in_force) FILTER (WHERE was), '{{}}') AS before, "
+            "coalesce(range_agg(in_force) FILTER (WHERE NOT was), '{{}}') AS after FROM ("
+            "SELECT *, true AS was FROM covered_before UNION ALL SELECT *, false FROM account_covered) both_times "
+            "GROUP BY contract_id, account, version) changes JOIN {busy} USING (account) WHERE before <> after"
+        ).format(busy=_BUSY),
+        {},
+    )
+
+
+def _mark(connection: Connection, spans: sql.Composable, parameters: Mapping[str, Any]) -> None:
+    """Mark the spans that the query gives (contract_id, span); the caller holds the lock of the cells."""
+    statement = sql.SQL(
+        "INSERT INTO stale (contract_id, spans) SELECT contract_id, range_agg(span) FROM ({spans}) marked "
+        "WHERE NOT isempty(span) GROUP BY contract_id ON CONFLICT (contract_id) DO UPDATE SET spans = stale.spans + excluded.spans"
+    ).format(spans=spans)
+    with driver_cursor(connection) as cursor:
+        cursor.execute(statement, parameters)
+
+
+def stale_spans(
+    connection: Connection, contract_ids: Collection[str] | None = None, start: datetime | None = None, end: datetime | None = None
+) -> Spans:
+    """What is stale within [start, end) of these contracts, or of all; None has no end. A day is stale if a span touches it."""
+    rows = connection.execute(
+        text(
+            "SELECT contract_id, lower(span), upper(span) FROM (SELECT contract_id, "
+            "unnest(spans * multirange(tstzrange(CAST(:start AS timestamptz), CAST(:end AS timestamptz)))) AS span FROM stale "
+            "WHERE CAST(:contract_ids AS varchar[]) IS NULL OR contract_id = ANY (CAST(:contract_ids AS varchar[]))) pieces "
+            "ORDER BY contract_id, span"
+        ),
+        {"start": start, "end": end, "contract_ids": None if contract_ids is None else list(contract_ids)},
+    )
+    spans: Spans = {}
+    for contract_id, starts_at, ends_at in rows.tuples():
+        spans.setdefault(contract_id, []).append((starts_at, ends_at))
+    return spans
+
+
+# -- days that are put anew
+
+
+def remove_days(connection: Connection, days: Spans) -> None:
+    """Forget what is kept of the whole days in these spans, and that it is stale; the caller holds the lock of the cells."""
+    pieces = [(contract_id, start, end) for contract_id, spans in days.items() for start, end in spans]
+    parameters = {
+        **_days([piece[:2] for piece in pieces]),
+        "ends": [end for _, _, end in pieces],
+        "first_start": min(start for _, start, _ in pieces),
+        "last_end": max(end for _, _, end in pieces),
+    }
+    remove = sql.SQL(
+        "DELETE FROM {table} kept USING {given} WHERE kept.contract_id = given.contract_id AND day_start <@ given.spans "
+        "AND day_start >= %(first_start)s AND day_start < %(last_end)s"  # which the index can tell
+    )
+    freshen = sql.SQL("UPDATE stale kept SET spans = kept.spans - given.spans FROM {given} WHERE kept.contract_id = given.contract_id")
+    with driver_cursor(connection) as cursor:
+        for table in ("cell", "cold_start_event"):
+            cursor.execute(remove.format(table=sql.Identifier(table), given=_GIVEN_SPANS), parameters)
+        cursor.execute(freshen.format(given=_GIVEN_SPANS), parameters)
+        cursor.execute("DELETE FROM stale WHERE isempty(spans)")
+
+
+def _names(columns: Sequence[str]) -> sql.Composable:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))
+
+
+def _days(days: Collection[tuple[Any, ...]]) -> dict[str, Any]:
+    return {"contract_ids": [contract_id for contract_id, _ in days], "starts": [start for _, start in days]}
+
+
+def _versions(versions: Collection[tuple[str, int]]) -> dict[str, Any]:
+    return {"contract_ids": [contract_id for contract_id, _ in versions], "versions": [version for _, version in versions]}
