@@ -61,13 +61,6 @@ def one_settlement_at_a_time(engine: Engine) -> Iterator[None]:
             connection.execute(text("SELECT pg_advisory_unlock(hashtext('ledger.settle'))"))
 
 
-@contextmanager
-def snapshot(engine: Engine) -> Iterator[Connection]:
-    """A transaction that sees one state of the database from its first statement to its last; committed at the end of the block."""
-    with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
-        yield connection
-
-
 def count_unassigned(connection: Connection, start: datetime, end: datetime) -> dict[str, int]:
     """Standing events received in [start, end) whose account no contract covers at that instant: how many by account, most first.
 

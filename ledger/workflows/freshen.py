@@ -5,7 +5,7 @@ Source: architecture, "The one idea"; decision record kept-cells.
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime
 
 from sqlalchemy import Connection, text
 
@@ -105,9 +105,3 @@ def stored_plans(connection: Connection, days: Spans, contracts: dict[tuple[str,
         if max(one.start, start) < last
     ]
     return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), current_events())
-
-
-def month_anywhere(first_on: date, next_on: date) -> tuple[datetime, datetime]:
-    """The span in which it is this month in any time zone: a day more at both ends."""
-    start, end = (datetime(day.year, day.month, day.day, tzinfo=UTC) for day in (first_on, next_on))
-    return start - timedelta(days=1), end + timedelta(days=1)
