@@ -89,6 +89,16 @@ class PostgresEngine:
                 f"CREATE TEMPORARY TABLE {exp.to_identifier(name, quoted=True)} ON COMMIT DROP AS {query.sql('postgres')}".encode()
             )
 
+    def add(self, table: str, columns: Sequence[str], query: exp.Query) -> None:
+        """Add the query's rows, which have these columns, to a table."""
+        with driver_cursor(self._connection) as cursor:
+            cursor.execute(exp.insert(query, table, columns=columns).sql("postgres").encode())
+
+    def contracts_with_cold_starts(self, start: datetime, end: datetime) -> set[str]:
+        """The contracts that have events of [start, end) which may be cold starts."""
+        listed = exp.select(sql.column("contract_id")).from_("cold_start_event").where(*_within("day_start", start, end)).distinct()
+        return {contract_id for (contract_id,) in self.rows(listed)}
+
     def keep_rows(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> None:
         """Make a temporary table of these rows; columns are (name, type)."""
         described = [exp.ColumnDef(this=exp.to_identifier(column, quoted=True), kind=exp.DataType.build(kind)) for column, kind in columns]
@@ -97,6 +107,13 @@ class PostgresEngine:
             with cursor.copy(f"COPY {name} FROM STDIN".encode()) as copy:
                 for row in rows:
                     copy.write_row(row)
+
+
+def _within(column: str, start: datetime, end: datetime) -> list[exp.Expr]:
+    return [
+        exp.GTE(this=sql.column(column), expression=sql.instant(start)),
+        exp.LT(this=sql.column(column), expression=sql.instant(end)),
+    ]
 
 
 def _printed(query: exp.Query) -> str:

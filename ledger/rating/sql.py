@@ -92,6 +92,11 @@ def known_or(expression: exp.Expr, default: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=expression.copy(), expressions=[default.copy()])
 
 
+def everything(relation: str, columns: Sequence[str]) -> exp.Select:
+    """These columns of every row of a relation."""
+    return exp.select(*map(column, columns)).from_(relation)
+
+
 def all_of_each(queries: Sequence[exp.Query]) -> exp.Query:
     """The rows of all queries, of which there is at least one."""
     if len(queries) == 1:

@@ -70,6 +70,12 @@ def month_days(period: str) -> tuple[date, date]:
     return date(year, month, 1), date(year + month // 12, month % 12 + 1, 1)
 
 
+def month_anywhere(period: str) -> tuple[datetime, datetime]:
+    """A span in which it is this month in any time zone: a day more at both ends than in UTC."""
+    start, end = (datetime(day.year, day.month, day.day, tzinfo=UTC) for day in month_days(period))
+    return start - DAY, end + DAY
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
     """Consecutive local days as instants: `starts` ascending, the last one ends at `end`. Days that clocks skip are left out."""

@@ -61,13 +61,6 @@ def one_settlement_at_a_time(engine: Engine) -> Iterator[None]:
             connection.execute(text("SELECT pg_advisory_unlock(hashtext('ledger.settle'))"))
 
 
-@contextmanager
-def snapshot(engine: Engine) -> Iterator[Connection]:
-    """A transaction that sees one state of the database from its first statement to its last; committed at the end of the block."""
-    with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
-        yield connection
-
-
 def count_unassigned(connection: Connection, start: datetime, end: datetime) -> dict[str, int]:
     """Standing events received in [start, end) whose account no contract covers at that instant: how many by account, most first.
 
@@ -189,7 +182,7 @@ def _spans(periods: Sequence[Period]) -> FromClause:
 
 def _relation(name: str, columns: Mapping[str, TypeEngine[Any]], rows: Sequence[tuple[Any, ...]]) -> FromClause:
     """Values as a table of the query, an array for each column: a statement may have 65,535 parameters, and a provider more accounts."""
-    arrays = [cast(list(values), ARRAY(kind)) for values, kind in zip(zip(*rows, strict=True), columns.values(), strict=True)]
+    arrays = [cast([row[place] for row in rows], ARRAY(kind)) for place, kind in enumerate(columns.values())]
     return func.unnest(*arrays).table_valued(*(column(key, kind) for key, kind in columns.items())).render_derived(name=name)
 
 

@@ -13,9 +13,10 @@ from sqlglot import exp
 from ledger.rating import sql
 from ledger.rating.cells import Engine
 from ledger.rating.plan import CELL_COLUMNS, Breaker, Coverage, ModelLoad, Plan, plans_of
-from ledger.rating.postgres import PostgresEngine, current_events
-from ledger.rating.rated_period import RatedPeriod, rate_periods
+from ledger.rating.postgres import PostgresEngine, cold_start_events, kept_cells
+from ledger.rating.rated_period import RatedPeriod, judge_periods, rate_periods
 from ledger.settlement.period import Period
+from ledger.settlement.windows import Judgement
 from ledger.store.intervals import Interval
 
 
@@ -24,7 +25,25 @@ def rate_stored(connection: Connection, periods: Sequence[Period], intervals: Se
     if not periods:
         return {}
     engine = PostgresEngine(connection)
-    return rate_periods(engine, classified_cells(engine, periods, intervals, current_events()), _by_contract(periods), now)
+    return rate_periods(engine, stored_cells(engine, periods, intervals), _by_contract(periods), now)
+
+
+def judge_stored(connection: Connection, periods: Sequence[Period], intervals: Sequence[Interval], now: datetime) -> dict[str, Judgement]:
+    """The judgement of the periods at `now`, by contract: of requests that no model of the contract claims, nothing is said."""
+    engine = PostgresEngine(connection)
+    return judge_periods(engine, stored_cells(engine, periods, intervals), _by_contract(periods), now)
+
+
+def stored_cells(engine: PostgresEngine, periods: Sequence[Period], intervals: Sequence[Interval]) -> exp.Query:
+    """A relation of the periods' cells: those that are kept, and those of events that cold starts may have delayed."""
+    spans = {terms.last.id: (terms.start, terms.end) for terms in periods}
+    start, end = min(start for start, _ in spans.values()), max(end for _, end in spans.values())
+    kept = kept_cells(spans)
+    with_cold_starts = engine.contracts_with_cold_starts(start, end)
+    waiting = [terms for terms in periods if terms.last.id in with_cold_starts]
+    delayed = [plan.delayed() for plan in plans_of_periods(waiting, intervals, cold_start_events(start, end))]
+    queries = [query for query in delayed if query is not None]
+    return sql.all_of_each([kept, _kept(engine, "delayed_cell", queries)]) if queries else kept
 
 
 def rate_archived(archive: Path, periods: Sequence[Period], intervals: Sequence[Interval], now: datetime) -> dict[str, RatedPeriod]:
@@ -82,7 +101,7 @@ def _kept(engine: Engine, name: str, queries: Sequence[exp.Query]) -> exp.Query:
     names = [f"{name}_{number}" for number in range(len(queries))]
     for table, query in zip(names, queries, strict=True):
         engine.keep(table, query)
-    return sql.all_of_each([exp.select(*map(sql.column, CELL_COLUMNS)).from_(table) for table in names])
+    return sql.all_of_each([sql.everything(table, CELL_COLUMNS) for table in names])
 
 
 def _by_contract(periods: Sequence[Period]) -> dict[str, Period]:

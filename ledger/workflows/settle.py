@@ -6,7 +6,7 @@ Source: specification, sections 8 ("Life of a period") and 9.
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from importlib.metadata import version as package_version
 from itertools import groupby
@@ -23,7 +23,7 @@ from ledger.documents.settlement_json import canonical_bytes, statement_to_json
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
 from ledger.rating.rated_period import RatedPeriod
-from ledger.settlement.calendar import month_days
+from ledger.settlement.calendar import month_anywhere
 from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period, contract_period
 from ledger.settlement.settlement import Surroundings, Unrated, settle
@@ -40,8 +40,8 @@ from ledger.store.settlements import (
     keep_drafts,
     one_settlement_at_a_time,
     sample_requests,
-    snapshot,
 )
+from ledger.workflows.freshen import fresh_snapshot
 from ledger.workflows.rate import rate_archived, rate_stored
 
 NAMED_ACCOUNTS = 5
@@ -94,9 +94,11 @@ def settle_period(
     stopped: list[Stopped] = []
     with database.engine.begin() as connection:
         keep_readings(connection)
-    with one_settlement_at_a_time(database.engine), snapshot(database.engine) as connection:
+    anywhere = month_anywhere(period)
+    of_contracts = None if contract_id is None else [contract_id]
+    with one_settlement_at_a_time(database.engine), fresh_snapshot(database, *anywhere, of_contracts) as connection:
         contracts = []
-        for versions, terms in _in_force(connection, period, contract_id):
+        for versions, terms in _in_force(connection, period, contract_id, anywhere):
             too_early = None if provisional else _too_early(terms, now)
             if too_early:
                 stopped.append(too_early)
@@ -146,10 +148,10 @@ def settle_period(
     return Settled(period=period, statements=tuple(statements), stopped=tuple(stopped), warnings=tuple(warnings), files=tuple(files))
 
 
-def _in_force(connection: Connection, period: str, contract_id: str | None) -> list[tuple[list[StoredVersion], Period]]:
-    """Each contract in force in the period, by id: its versions, and its period."""
-    first_on, next_on = (datetime(day.year, day.month, day.day, tzinfo=UTC) for day in month_days(period))
-    anywhere = first_on - timedelta(days=1), next_on + timedelta(days=1)  # the month in any time zone
+def _in_force(
+    connection: Connection, period: str, contract_id: str | None, anywhere: tuple[datetime, datetime]
+) -> list[tuple[list[StoredVersion], Period]]:
+    """Each contract in force in the period, by id: its versions, and its period, which lies in the span `anywhere`."""
     found = []
     for _, group in groupby(stored_versions(connection, contract_id, in_force=anywhere), key=lambda stored: stored.contract.id):
         versions = list(group)

@@ -1,0 +1,107 @@
+"""Freshen: what is stale of the kept cells is computed from the events again, before anything is settled from it.
+
+Source: architecture, "The one idea"; decision record kept-cells.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from sqlalchemy import Connection, text
+
+from ledger.contract.model import Contract
+from ledger.errors import LedgerError
+from ledger.fault_point import fault_point
+from ledger.rating import sql
+from ledger.rating.plan import CELL_COLUMNS, COLD_START_COLUMNS, Coverage, Plan, plans_of
+from ledger.rating.postgres import PostgresEngine, current_events
+from ledger.settlement.calendar import days_between
+from ledger.store.cells import Spans, coverage, lock_cells, lock_for_deltas, remove_days, stale_spans
+from ledger.store.contracts import stored_versions
+from ledger.store.database import Database
+from ledger.store.intervals import stored_intervals
+from ledger.workflows.rate import breakers_and_loads
+
+ATTEMPTS = 20
+
+
+@contextmanager
+def fresh_snapshot(database: Database, start: datetime, end: datetime, contract_ids: Collection[str] | None = None) -> Iterator[Connection]:
+    """A transaction that sees one state of the database, in which nothing of these contracts (None: of any) is stale in [start, end).
+
+    Committed at the end of the block. Raises LedgerError if events are changed faster than they can be computed.
+    """
+    engine = database.engine
+    with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+        for _ in range(ATTEMPTS):
+            freshen(database, start, end, contract_ids)
+            with engine.begin() as guard:
+                lock_for_deltas(guard)  # nothing can become stale until the snapshot is taken
+                if not stale_spans(guard, contract_ids, start, end):
+                    transaction = connection.begin()
+                    connection.execute(text("SELECT 1"))
+                    break
+        else:
+            raise LedgerError(
+                "events are changed faster than they can be settled", cure="settle again when the corrections are done", exit_code=4
+            )
+        with transaction:
+            yield connection
+
+
+def freshen(database: Database, start: datetime, end: datetime, contract_ids: Collection[str] | None = None) -> None:
+    """Compute again what is stale of these contracts (None: of all) in [start, end). Loads wait meanwhile with what they add."""
+    with database.engine.connect() as connection:
+        if not stale_spans(connection, contract_ids, start, end):
+            return
+    with database.engine.begin() as connection:
+        lock_cells(connection)
+        spans = stale_spans(connection, contract_ids, start, end)
+        contracts = contracts_of(connection, spans)
+        days = whole_days(spans, contracts)
+        fault_point("freshen.before_remove")
+        remove_days(connection, days)
+        plans = stored_plans(connection, days, contracts)
+        add_cells(connection, plans)
+        fault_point("freshen.before_commit")
+
+
+def add_cells(connection: Connection, plans: list[Plan]) -> None:
+    """Add the cells of the plans, computed from the events that the connection sees."""
+    engine = PostgresEngine(connection)
+    for number, plan in enumerate(plans):
+        # A table that is made of a query may be computed in parallel, rows that are added to one may not.
+        engine.keep(f"fresh_cell_{number}", plan.summed())
+        engine.add("cell", CELL_COLUMNS, sql.everything(f"fresh_cell_{number}", CELL_COLUMNS))
+        delayed = plan.cold_starts()
+        if delayed is not None:
+            engine.add("cold_start_event", COLD_START_COLUMNS, delayed)
+
+
+def contracts_of(connection: Connection, contract_ids: Collection[str]) -> dict[tuple[str, int], Contract]:
+    """All versions of these contracts, by contract and version."""
+    stored = (one.contract for contract_id in contract_ids for one in stored_versions(connection, contract_id))
+    return {(contract.id, contract.version): contract for contract in stored}
+
+
+def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Spans:
+    """The local days that the spans touch, as spans that end where their last day does."""
+    zones = {contract.id: contract.calendar.timezone for contract in contracts.values()}
+    days: Spans = {}
+    for contract_id, pieces in spans.items():
+        for start, end in pieces:
+            touched = days_between(zones[contract_id], start, end)
+            days.setdefault(contract_id, []).append((touched.starts[0], touched.end))
+    return days
+
+
+def stored_plans(connection: Connection, days: Spans, contracts: dict[tuple[str, int], Contract]) -> list[Plan]:
+    """The plans of what accounts the contracts cover on these days, over the standing events that the connection sees."""
+    clipped = [
+        Coverage(account=one.account, contract_id=one.contract_id, version=one.version, start=max(one.start, start), end=last)
+        for one in coverage(connection)
+        for start, end in days.get(one.contract_id, ())
+        for last in [end if one.end is None else min(one.end, end)]
+        if max(one.start, start) < last
+    ]
+    return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), current_events())
