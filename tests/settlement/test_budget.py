@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from ledger.settlement.budget import budget_of, give_verdicts, refunded_windows
-from ledger.settlement.statement import Verdict
 from ledger.settlement.cell import WindowCell
 from ledger.settlement.period import Period
+from ledger.settlement.statement import Verdict
 from ledger.settlement.windows import BreachedWindow, judge
 from tests.settlement.months import hour, month, window_cell
 
