@@ -65,7 +65,7 @@ def _copy(bench: Bench, stored: Path) -> Run:
             while piece := file.read(PIECE_BYTES):
                 copy.write(piece)
         connection.commit()
-        return Run(seconds=perf_counter() - started, memory_mb=0)
+        return Run(seconds=perf_counter() - started)
 
 
 def _store(bench: Bench, parquet: Path, stored: Path, rows: int) -> None:

@@ -1,4 +1,4 @@
-"""The classification of a whole month from its events, every cell of every contract, in PostgreSQL and from Parquet, against peer_duckdb.py.
+"""A whole month classified again from its events, every cell of every contract, in PostgreSQL and from Parquet, against peer_duckdb.py.
 
 usage: python benchmarks/recompute.py [ROWS ...] [--json FILE]   (10,000,000)
 Ends with an error unless what is computed from Parquet agrees with peer_duckdb.py.
