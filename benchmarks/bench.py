@@ -230,7 +230,7 @@ def say(text: str) -> None:
 def main(*subjects: Subject) -> None:
     """Measures the subjects in one run on the same server and rows, and prints each table when it is there."""
     parser = argparse.ArgumentParser(description="Benchmarks of ledger; benchmarks/README.md says what each measures.")
-    parser.add_argument("rows", nargs="*", type=_rows, metavar="ROWS", help="numbers of events, in place of each benchmark's own")
+    parser.add_argument("rows", nargs="*", type=row_count, metavar="ROWS", help="numbers of events, in place of each benchmark's own")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the tables there too")
     arguments = parser.parse_args()
     sizes = {subject: tuple(sorted(set(arguments.rows))) or subject.sizes for subject in subjects}
@@ -287,7 +287,7 @@ def _require_anchors() -> None:
             sys.exit(f"error: the anchor is missing: {script}")
     missing = [name for name in ("pandas", "pyarrow") if importlib.util.find_spec(name) is None]
     if missing:
-        sys.exit(f"error: {' and '.join(missing)} for peer_pandas.py is not installed\n  run: make bench, or pip install -e '.[bench]'")
+        sys.exit(f"error: not installed for {PEER_PANDAS.name}: {', '.join(missing)}\n  run: make bench, or pip install -e '.[bench]'")
 
 
 def _require_space(folder: Path, sizes: set[int]) -> None:
@@ -299,7 +299,8 @@ def _require_space(folder: Path, sizes: set[int]) -> None:
         )
 
 
-def _rows(text: str) -> int:
+def row_count(text: str) -> int:
+    """A number of events on the command line."""
     rows = int(text)
     if rows < 1000:
         raise argparse.ArgumentTypeError("a month has at least 1000 events")
