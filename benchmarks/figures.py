@@ -49,13 +49,15 @@ def print_table(table: Table) -> None:
     from rich.console import Console
     from rich.table import Table as RichTable
 
-    shown = RichTable(title=table.title, title_justify="left", caption="\n".join(table.notes) or None, caption_justify="left")
+    shown = RichTable()
     for number, column in enumerate(table.columns):
         values = [row[number] for row in table.rows]
         shown.add_column(column, justify="left" if all(isinstance(value, str) for value in values) else "right", no_wrap=True)
     for row in table.rows:
         shown.add_row(*map(_text, row))
-    Console(width=150, highlight=False, markup=False).print(shown)
+    console = Console(width=150, highlight=False, markup=False)
+    for part in ("", table.title, shown, *table.notes):
+        console.print(part)
 
 
 def write_json(path: Path, tables: Sequence[Table]) -> None:
