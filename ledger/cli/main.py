@@ -33,6 +33,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "correct": ("ledger.cli.corrections:correct", "Replace what is stored of a request."),
     "interval add": ("ledger.cli.interval:add", "Record open circuit breakers and model loads."),
     "settle": ("ledger.cli.settle:settle", "Settle a month: price, judge, draft the invoices."),
+    "verify": ("ledger.cli.verify:verify", "Compute again what is kept, and compare."),
+    "budget": ("ledger.cli.budget:budget", "Show the error budgets now; exit 3 when an alert is due."),
     "demo": ("ledger.cli.demo:demo", "Settle a made-up month and show its invoices."),
     "database upgrade": ("ledger.cli.database:upgrade", "Create the tables or bring them up to date."),
     "database status": ("ledger.cli.database:status", "Show the server, its version, the schema and the sizes."),

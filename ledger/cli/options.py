@@ -1,6 +1,7 @@
 """What commands share: options and what they refuse, the open database, and results as JSON."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -27,6 +28,20 @@ format_option = click.option(
     show_default=True,
     help="text for people, json for programs.",
 )
+
+MONTH = re.compile(r"(19[7-9]\d|2\d{3})-(0[1-9]|1[0-2])")
+
+
+def _month(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not MONTH.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is not a month; write it as 2026-05", ctx, param)
+    return value
+
+
+def month_argument(*, required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The month that a command is about, as `period`."""
+    return click.argument("period", metavar="MONTH", callback=_month, required=required)
+
 
 author_option = click.option(
     "--author", metavar="NAME", default=author_name, show_default="your user name", help="Who does this; it is kept with the entry."

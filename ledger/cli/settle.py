@@ -1,29 +1,20 @@
 """`ledger settle`: a month's settlement for finance."""
 
-import re
 import sys
 from pathlib import Path
 
 import click
 
-from ledger.cli.options import author_option, echo_json, format_option, pass_database
+from ledger.cli.options import author_option, echo_json, format_option, month_argument, pass_database
 from ledger.cli.output import echo
 from ledger.documents.finance_table import write_finance_table
 from ledger.documents.settlement_json import statement_to_json
 from ledger.store.database import Database
 from ledger.workflows.settle import Settled, settle_period
 
-MONTH = re.compile(r"(19[7-9]\d|2\d{3})-(0[1-9]|1[0-2])")
-
-
-def _month(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    if not MONTH.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is not a month; write it as 2026-05", ctx, param)
-    return value
-
 
 @click.command()
-@click.argument("period", metavar="MONTH", callback=_month)
+@month_argument(required=True)
 @click.option("--contract", "contract_id", metavar="ID", help="Only this contract.")
 @click.option("--provisional", is_flag=True, help="Settle a month that is not over yet; the draft cannot be closed.")
 @click.option("--dry-run", is_flag=True, help="Compute and print; keep no draft, write no file.")

@@ -89,6 +89,13 @@ class PostgresEngine:
                 f"CREATE TEMPORARY TABLE {exp.to_identifier(name, quoted=True)} ON COMMIT DROP AS {query.sql('postgres')}".encode()
             )
 
+    def prefer_hashing(self) -> None:
+        """Until the transaction ends, group by hashing and not by sorting, with memory for it: PostgreSQL cannot know how few groups of
+        events there are, and would sort all of them."""
+        with driver_cursor(self._connection) as cursor:
+            for setting in ("enable_sort = off", "enable_mergejoin = off", "work_mem = '256MB'", "hash_mem_multiplier = 4"):
+                cursor.execute(f"SET LOCAL {setting}".encode())
+
     def add(self, table: str, columns: Sequence[str], query: exp.Query) -> None:
         """Add the query's rows, which have these columns, to a table."""
         with driver_cursor(self._connection) as cursor:

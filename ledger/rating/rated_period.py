@@ -13,49 +13,53 @@ from ledger.rating.cells import Engine, read_cells, read_percentiles, read_refun
 from ledger.settlement.budget import refunded_windows
 from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period
-from ledger.settlement.settlement import Unrated, find_unrated
-from ledger.settlement.statement import WindowCounts
-from ledger.settlement.windows import BreachedWindow, Judgement, judge
+from ledger.settlement.settlement import find_unrated
+from ledger.settlement.statement import Unrated
+from ledger.settlement.windows import NOT_JUDGED, BreachedWindow, Judgement, judge
 
-NOT_JUDGED = Judgement(breaches=(), counts=WindowCounts(judged=0, breached=0, insufficient=0, overload=0))
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedPeriod:
+    """A contract's period: its sums, and its windows judged. If requests are `unrated`, nothing is judged."""
+
+    period: Period
+    cells: tuple[Cell, ...]
+    unrated: tuple[Unrated, ...]
+    judgement: Judgement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatedPeriod:
-    """A contract's period in numbers. If requests are `unrated` it cannot be settled, and nothing is judged."""
+    """A judged period with all that its settlement needs."""
 
-    period: Period
-    cells: tuple[Cell, ...]
-    unrated: tuple[Unrated, ...] = ()
-    judgement: Judgement = NOT_JUDGED
-    refunded: tuple[Cell, ...] = ()
+    judged: JudgedPeriod
+    refunded: tuple[Cell, ...]
     percentiles_us: Mapping[BreachedWindow, int | None]
 
 
+def judge_periods(engine: Engine, cells: exp.Query, periods: Mapping[str, Period], now: datetime) -> dict[str, JudgedPeriod]:
+    """The periods by contract id, also those without a cell, judged at `now`. `cells` holds those of the periods and no others."""
+    sums, windows = read_cells(engine, cells), read_windows(engine, cells)
+    judged = {}
+    for contract_id, period in periods.items():
+        summed = tuple(sums.get(contract_id, ()))
+        unrated = tuple(find_unrated(period, summed))
+        judgement = NOT_JUDGED if unrated else judge(period, windows.get(contract_id, ()), now)
+        judged[contract_id] = JudgedPeriod(period=period, cells=summed, unrated=unrated, judgement=judgement)
+    return judged
+
+
 def rate_periods(engine: Engine, cells: exp.Query, periods: Mapping[str, Period], now: datetime) -> dict[str, RatedPeriod]:
-    """The periods by contract id, also those without a cell. `cells` holds those of the periods and no others."""
-    sums = read_cells(engine, cells)
-    unrated = {contract_id: tuple(find_unrated(period, sums.get(contract_id, ()))) for contract_id, period in periods.items()}
-    judgements = judge_periods(engine, cells, {key: period for key, period in periods.items() if not unrated[key]}, now)
-    breached = {key: (periods[key], judgement.breaches) for key, judgement in judgements.items()}
+    """The same, with the cells of refunded windows and the percentiles of breached ones."""
+    judged = judge_periods(engine, cells, periods, now)
+    breached = {contract_id: (one.period, one.judgement.breaches) for contract_id, one in judged.items()}
     refunded = read_refunded(
         engine, cells, {key: (period, refunded_windows(period, windows)) for key, (period, windows) in breached.items()}
     )
     percentiles_us = read_percentiles(engine, cells, breached)
     return {
         contract_id: RatedPeriod(
-            period=period,
-            cells=tuple(sums.get(contract_id, ())),
-            unrated=unrated[contract_id],
-            judgement=judgements.get(contract_id, NOT_JUDGED),
-            refunded=tuple(refunded.get(contract_id, ())),
-            percentiles_us=percentiles_us.get(contract_id, {}),
+            judged=one, refunded=tuple(refunded.get(contract_id, ())), percentiles_us=percentiles_us.get(contract_id, {})
         )
-        for contract_id, period in periods.items()
+        for contract_id, one in judged.items()
     }
-
-
-def judge_periods(engine: Engine, cells: exp.Query, periods: Mapping[str, Period], now: datetime) -> dict[str, Judgement]:
-    """The judgement of each period at `now`. Every model in the objective is one that the contract knows."""
-    windows = read_windows(engine, cells)
-    return {contract_id: judge(period, windows.get(contract_id, ()), now) for contract_id, period in periods.items()}

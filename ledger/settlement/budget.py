@@ -4,12 +4,28 @@ Source: specification, section 7.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 from math import floor
 
 from ledger.settlement.period import Period
-from ledger.settlement.statement import Budget, Verdict
+from ledger.settlement.statement import Budget, Unrated, Verdict, WindowCounts
 from ledger.settlement.windows import BreachedWindow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetNow:
+    """A contract's budget at `now` in its local month `period`, which runs. If requests are `unrated`, no window can be judged."""
+
+    contract_id: str
+    customer: str
+    period: str
+    timezone: str
+    now: datetime
+    budget: Budget
+    windows: WindowCounts
+    unrated: tuple[Unrated, ...]
 
 
 def give_verdicts(period: Period, breaches: Sequence[BreachedWindow]) -> list[Verdict]:

@@ -27,21 +27,13 @@ from ledger.settlement.statement import (
     LineKind,
     Statement,
     Totals,
+    Unrated,
     Unresolved,
     Verdict,
 )
 from ledger.settlement.windows import BreachedWindow, Judgement
 
 _KIND_ORDER = {kind: position for position, kind in enumerate(LineKind)}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unrated:
-    """Requests that must be priced or judged, but whose model or queue the contract does not know."""
-
-    what: str  # "model" or "queue"
-    name: str
-    requests: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,15 @@ class EventCounts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unrated:
+    """Requests that must be priced or judged, but whose model or queue the contract does not know."""
+
+    what: str  # "model" or "queue"
+    name: str
+    requests: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WindowCounts:
     """How many windows (or pools) were judged, missed the target, or could not be judged."""
 

@@ -91,6 +91,9 @@ class Judgement:
     counts: WindowCounts
 
 
+NOT_JUDGED = Judgement(breaches=(), counts=WindowCounts(judged=0, breached=0, insufficient=0, overload=0))
+
+
 def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgement:
     """Judges every window of the period that has requests in the objective and has ended at `now`.
 

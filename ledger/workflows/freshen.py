@@ -69,6 +69,7 @@ def freshen(database: Database, start: datetime, end: datetime, contract_ids: Co
 def add_cells(connection: Connection, plans: list[Plan]) -> None:
     """Add the cells of the plans, computed from the events that the connection sees."""
     engine = PostgresEngine(connection)
+    engine.prefer_hashing()
     for number, plan in enumerate(plans):
         # A table that is made of a query may be computed in parallel, rows that are added to one may not.
         engine.keep(f"fresh_cell_{number}", plan.summed())

@@ -14,9 +14,8 @@ from ledger.rating import sql
 from ledger.rating.cells import Engine
 from ledger.rating.plan import CELL_COLUMNS, Breaker, Coverage, ModelLoad, Plan, plans_of
 from ledger.rating.postgres import PostgresEngine, cold_start_events, kept_cells
-from ledger.rating.rated_period import RatedPeriod, judge_periods, rate_periods
+from ledger.rating.rated_period import JudgedPeriod, RatedPeriod, judge_periods, rate_periods
 from ledger.settlement.period import Period
-from ledger.settlement.windows import Judgement
 from ledger.store.intervals import Interval
 
 
@@ -28,8 +27,12 @@ def rate_stored(connection: Connection, periods: Sequence[Period], intervals: Se
     return rate_periods(engine, stored_cells(engine, periods, intervals), _by_contract(periods), now)
 
 
-def judge_stored(connection: Connection, periods: Sequence[Period], intervals: Sequence[Interval], now: datetime) -> dict[str, Judgement]:
-    """The judgement of the periods at `now`, by contract: of requests that no model of the contract claims, nothing is said."""
+def judge_stored(
+    connection: Connection, periods: Sequence[Period], intervals: Sequence[Interval], now: datetime
+) -> dict[str, JudgedPeriod]:
+    """The periods by contract, judged at `now` and no more."""
+    if not periods:
+        return {}
     engine = PostgresEngine(connection)
     return judge_periods(engine, stored_cells(engine, periods, intervals), _by_contract(periods), now)
 

@@ -8,12 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
-from importlib.metadata import version as package_version
-from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from urllib.parse import quote
 
+import tzdata
 from iso4217 import Currency
 from sqlalchemy import Connection
 
@@ -25,11 +24,11 @@ from ledger.fault_point import fault_point
 from ledger.rating.rated_period import RatedPeriod
 from ledger.settlement.calendar import month_anywhere
 from ledger.settlement.cell import Cell
-from ledger.settlement.period import Period, contract_period
-from ledger.settlement.settlement import Surroundings, Unrated, settle
-from ledger.settlement.statement import ChangedAfterwards, Statement, Unresolved
+from ledger.settlement.period import Period
+from ledger.settlement.settlement import Surroundings, settle
+from ledger.settlement.statement import ChangedAfterwards, Statement, Unrated, Unresolved
 from ledger.settlement.windows import BreachedWindow
-from ledger.store.contracts import StoredVersion, keep_readings, stored_versions
+from ledger.store.contracts import StoredVersion, keep_readings
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
 from ledger.store.settlements import (
@@ -42,6 +41,7 @@ from ledger.store.settlements import (
     sample_requests,
 )
 from ledger.workflows.freshen import fresh_snapshot
+from ledger.workflows.in_force import contracts_in_force
 from ledger.workflows.rate import rate_archived, rate_stored
 
 NAMED_ACCOUNTS = 5
@@ -94,11 +94,14 @@ def settle_period(
     stopped: list[Stopped] = []
     with database.engine.begin() as connection:
         keep_readings(connection)
-    anywhere = month_anywhere(period)
     of_contracts = None if contract_id is None else [contract_id]
-    with one_settlement_at_a_time(database.engine), fresh_snapshot(database, *anywhere, of_contracts) as connection:
+    with one_settlement_at_a_time(database.engine), fresh_snapshot(database, *month_anywhere(period), of_contracts) as connection:
+        in_force = contracts_in_force(connection, period, contract_id)
+        if not in_force:
+            what = "no contract" if contract_id is None else f"no version of contract {contract_id}"
+            raise NothingToSettle(f"{what} is in force in {period}", cure="see: ledger contract list", exit_code=1)
         contracts = []
-        for versions, terms in _in_force(connection, period, contract_id, anywhere):
+        for versions, terms in in_force:
             too_early = None if provisional else _too_early(terms, now)
             if too_early:
                 stopped.append(too_early)
@@ -120,8 +123,9 @@ def settle_period(
         for position, (versions, terms) in enumerate(contracts, start=1):
             on_contract(terms.last.id, position, len(contracts))
             one = rated[terms.last.id]
-            if one.unrated:
-                stopped.append(_stopped_by(connection, terms, one.unrated))
+            judged = one.judged
+            if judged.unrated:
+                stopped.append(_stopped_by(connection, terms, judged.unrated))
                 continue
             unassigned_by_account = unassigned.get((terms.start, terms.end), {})
             surroundings = Surroundings(
@@ -132,7 +136,7 @@ def settle_period(
                 changed_afterwards=changed.get(terms.last.id, ChangedAfterwards()),
                 is_test=database.is_test,
             )
-            statement = settle(terms, one.cells, one.judgement, one.refunded, one.percentiles_us, surroundings)
+            statement = settle(terms, judged.cells, judged.judgement, one.refunded, one.percentiles_us, surroundings)
             statements.append(statement)
             drafts.append(_draft(statement, one))
             warnings += _breaker_warnings(terms, intervals)
@@ -140,28 +144,12 @@ def settle_period(
             fault_point("settle.after_contract")
         if not dry_run and drafts:
             seen = {terms.last.id: {str(one.contract.version): one.content_sha256 for one in versions} for versions, terms in contracts}
-            timezone_data = package_version("tzdata")
+            timezone_data = tzdata.__version__
             keep_drafts(connection, drafts, period=period, contract_hashes=seen, timezone_data=timezone_data, settled_at=now, author=author)
             fault_point("settle.before_commit")
     fault_point("settle.after_commit")
-    files = [] if dry_run or output is None or not statements else _write_documents(output / period, statements)
+    files = [] if dry_run or output is None or not statements else _write_documents(output / period, statements, drafts)
     return Settled(period=period, statements=tuple(statements), stopped=tuple(stopped), warnings=tuple(warnings), files=tuple(files))
-
-
-def _in_force(
-    connection: Connection, period: str, contract_id: str | None, anywhere: tuple[datetime, datetime]
-) -> list[tuple[list[StoredVersion], Period]]:
-    """Each contract in force in the period, by id: its versions, and its period, which lies in the span `anywhere`."""
-    found = []
-    for _, group in groupby(stored_versions(connection, contract_id, in_force=anywhere), key=lambda stored: stored.contract.id):
-        versions = list(group)
-        terms = contract_period([stored.contract for stored in versions], period)
-        if terms is not None:
-            found.append((versions, terms))
-    if not found:
-        what = "no contract" if contract_id is None else f"no version of contract {contract_id}"
-        raise NothingToSettle(f"{what} is in force in {period}", cure="see: ledger contract list", exit_code=1)
-    return found
 
 
 def _too_early(terms: Period, now: datetime) -> Stopped | None:
@@ -185,7 +173,7 @@ def _draft(statement: Statement, rated: RatedPeriod) -> Draft:
         contract_id=statement.contract.id,
         state=statement.state,
         digest=_digest(rated),
-        day_starts=tuple(start for piece in rated.period.pieces for start in piece.days.starts),
+        day_starts=tuple(start for piece in rated.judged.period.pieces for start in piece.days.starts),
         document=canonical_bytes(statement_to_json(statement)).decode(),
     )
 
@@ -227,10 +215,11 @@ def _breaker_warnings(terms: Period, intervals: Sequence[Interval]) -> list[str]
 
 def _digest(rated: RatedPeriod) -> str:
     """SHA-256 of all that the money follows from. Events that differ without changing any of it give the same digest."""
+    judgement = rated.judged.judgement
     sums, windows = attrgetter(*Cell.__slots__), attrgetter(*BreachedWindow.__slots__)
-    cells = [sorted([str(value) for value in sums(cell)] for cell in group) for group in (rated.cells, rated.refunded)]
-    breaches = [[*map(str, windows(window)), str(rated.percentiles_us[window])] for window in rated.judgement.breaches]
-    return sha256(json.dumps([*cells, str(rated.judgement.counts), breaches]).encode()).hexdigest()
+    cells = [sorted([str(value) for value in sums(cell)] for cell in group) for group in (rated.judged.cells, rated.refunded)]
+    breaches = [[*map(str, windows(window)), str(rated.percentiles_us[window])] for window in judgement.breaches]
+    return sha256(json.dumps([*cells, str(judgement.counts), breaches]).encode()).hexdigest()
 
 
 def _hashes(versions: Sequence[StoredVersion], terms: Period) -> dict[int, str]:
@@ -239,15 +228,15 @@ def _hashes(versions: Sequence[StoredVersion], terms: Period) -> dict[int, str]:
     return {piece.contract.version: hashes[piece.contract.version] for piece in terms.pieces}
 
 
-def _write_documents(folder: Path, statements: Sequence[Statement]) -> list[Path]:
-    """Writes each statement as JSON and as an invoice; a file is whole or not there, and can be written again from the draft."""
+def _write_documents(folder: Path, statements: Sequence[Statement], drafts: Sequence[Draft]) -> list[Path]:
+    """Writes each draft's JSON and its statement as an invoice; a file is whole or not there, and can be written again from the draft."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = []
-        for statement in statements:
+        for statement, draft in zip(statements, drafts, strict=True):
             name = quote(statement.contract.id, safe="")
             for suffix, content in (
-                (".json", canonical_bytes(statement_to_json(statement))),
+                (".json", draft.document.encode()),
                 (".html", invoice_html(statement).encode()),
             ):
                 path = folder / f"{name}{suffix}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ledger.contract.reader import read_contract
-from ledger.settlement.cell import Cell, Outcome
+from ledger.settlement.cell import Cell, Outcome, WindowCell
 from ledger.settlement.period import Period, contract_period
 
 CONTRACT = (Path(__file__).parents[2] / "contracts" / "acme-bank.yaml").read_text("utf-8")
@@ -35,10 +35,9 @@ def hour(number: int) -> datetime:
 
 
 def cell(requests: int = 1, **changes: Any) -> Cell:
-    """Successful requests of the standard queue that met the target in the first hour, each of 1,000,000 input tokens; or what is given."""
+    """Successful requests of the standard queue that met the target, each of 1,000,000 input tokens; or what is given."""
     values: dict[str, Any] = {
-        "stretch": 0,
-        "window_start": hour(0),
+        "version": 1,
         "model": "deepseek-v4",
         "queue": "standard",
         "forfeited": False,
@@ -47,7 +46,6 @@ def cell(requests: int = 1, **changes: Any) -> Cell:
         "tier": STANDARD,
         "in_objective": True,
         "late": False,
-        "over": False,
         "requests": requests,
         "requests_without_usage": 0,
         "tokens_input": 1_000_000 * requests,
@@ -58,5 +56,18 @@ def cell(requests: int = 1, **changes: Any) -> Cell:
 
 
 def late(requests: int, **changes: Any) -> Cell:
-    """The same, above the target and within 120 % of it."""
+    """The same, above the target."""
     return cell(requests, **({"tier": SLOW, "late": True} | changes))
+
+
+def window_cell(requests: int, late: int = 0, **changes: Any) -> WindowCell:
+    """Requests in the objective of the first hour; the late ones have a latency and are within 120 % of the target, or what is given."""
+    values: dict[str, Any] = {
+        "window_start": hour(0),
+        "model": "deepseek-v4",
+        "requests": requests,
+        "late": late,
+        "late_measured": late,
+        "over": 0,
+    }
+    return WindowCell(**(values | changes))

@@ -1,22 +1,28 @@
 """The error budget: which breaches it forgives, and when an alert is due."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 
-from ledger.settlement.budget import budget_of, give_verdicts
+from ledger.settlement.budget import budget_of, give_verdicts, refunded_windows
+from ledger.settlement.cell import WindowCell
+from ledger.settlement.period import Period
 from ledger.settlement.statement import Verdict
-from ledger.settlement.windows import judge
-from tests.settlement.months import hour, late, month
+from ledger.settlement.windows import BreachedWindow, judge
+from tests.settlement.months import hour, month, window_cell
 
 FORGIVEN, REFUNDED = Verdict.FORGIVEN, Verdict.REFUNDED
 
 
+def breached(period: Period, breaches: Iterable[str]) -> Sequence[BreachedWindow]:
+    """One breached hour for each letter: `w` within 120 % of the target, `o` over it."""
+    cells = [window_cell(100, late=100, window_start=hour(at), over=100 * (kind == "o")) for at, kind in enumerate(breaches)]
+    return judge(period, cells, period.end).breaches
+
+
 def verdicts_of(breaches: Iterable[str], *changes: tuple[str, str]) -> list[Verdict]:
-    """The verdicts of one breached hour for each letter: `w` within 120 % of the target, `o` over it."""
     period = month(*changes)
-    cells = [late(100, window_start=hour(at), over=kind == "o") for at, kind in enumerate(breaches)]
-    return give_verdicts(period, judge(period, cells, period.end).breaches)
+    return give_verdicts(period, breached(period, breaches))
 
 
 @pytest.mark.parametrize(
@@ -31,6 +37,28 @@ def verdicts_of(breaches: Iterable[str], *changes: tuple[str, str]) -> list[Verd
 )
 def test_breaches_within_the_tolerance_are_forgiven_in_order_while_budget_is_left(breaches: str, verdicts: list[Verdict]) -> None:
     assert verdicts_of(breaches) == verdicts
+
+
+@pytest.mark.parametrize(("breaches", "refunded"), [("", []), ("www", []), ("wwww", [3]), ("owww", [0]), ("wowwwo", [1, 4, 5])])
+def test_the_windows_that_are_not_forgiven_are_refunded(breaches: str, refunded: list[int]) -> None:
+    period = month()
+    windows = refunded_windows(period, breached(period, breaches))
+    assert [window.start for window in windows] == [hour(at) for at in refunded]
+
+
+@pytest.mark.parametrize(
+    "outside",
+    [
+        window_cell(2, late=2, window_start=hour(1)),  # a small window of another hour: pooled, too small, not judged
+        window_cell(2, late=2, model="deepseek-v4-mini"),  # another scope
+    ],
+)
+def test_a_refunded_window_holds_its_own_hour_and_the_names_of_its_scope(outside: WindowCell) -> None:
+    period = month()
+    breaches = judge(period, [window_cell(100, late=2, over=2), outside], period.end).breaches
+    (window,) = refunded_windows(period, breaches)
+    assert (window.requests, window.late, window.window_starts) == (100, 2, (hour(0),))
+    assert period.pieces[window.stretch].served_in(window.scope) == ["deepseek-v4", "deepseek-ai/DeepSeek-V4", "deepseek-moe-4bit"]
 
 
 def test_a_budget_of_no_breaches_forgives_none() -> None:

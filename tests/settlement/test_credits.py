@@ -4,8 +4,7 @@ import pytest
 
 from ledger.settlement.cell import Cell, Outcome
 from ledger.settlement.credits import cap_line, credit_lines, true_up_line
-from ledger.settlement.windows import judge
-from tests.settlement.months import cell, hour, late, month
+from tests.settlement.months import cell, late, month
 
 Shown = tuple[str | None, str | None, int | None, str, int]  # band, queue, quantity, multiplier, amount in cents
 
@@ -15,10 +14,9 @@ FAILED = ("failed: none", "failed: input_tokens")
 SERVER_ERRORS = late(1, outcome=Outcome.SERVER_ERROR, tier=None, tokens_cached_input=500_000)
 
 
-def credits(cells: list[Cell], *changes: tuple[str, str]) -> list[Shown]:
-    """The credit lines when every breached window of the month is refunded."""
-    period = month(*changes)
-    lines = credit_lines(period, cells, judge(period, cells, period.end).breaches, 2)
+def credits(refunded: list[Cell], *changes: tuple[str, str]) -> list[Shown]:
+    """The credit lines for the cells of refunded windows."""
+    lines = credit_lines(month(*changes), refunded, 2)
     return [(line.band, line.queue, line.quantity, str(line.multiplier), line.amount_minor) for line in lines]
 
 
@@ -49,11 +47,10 @@ def test_failed_requests_give_back_their_input_if_that_is_agreed() -> None:
     [
         late(2, outcome=Outcome.CANCELLED),  # cancelling would pay
         late(2, in_objective=False),
-        late(2, window_start=hour(1)),  # a small window of another hour: pooled, too small, not judged
-        late(2, model="deepseek-v4-mini"),  # another scope
+        late(2, outcome=Outcome.SERVER_ERROR, tier=None),  # unless that is agreed
     ],
 )
-def test_requests_outside_the_refunded_window_and_cancelled_ones_give_nothing_back(left_out: Cell) -> None:
+def test_requests_outside_the_objective_cancelled_and_failed_ones_give_nothing_back(left_out: Cell) -> None:
     breached = [cell(98), late(2)]
     assert credits([*breached, left_out]) == credits(breached)
 

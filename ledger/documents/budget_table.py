@@ -1,0 +1,57 @@
+"""The error budgets of running months: a table for people, JSON for programs.
+
+Takes the budgets and a text stream. Source: specification, section 7.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
+
+from ledger.documents.number import grouped_count, instant_text
+from ledger.documents.text_table import Line, Span, Style, Table, written
+from ledger.printable import printable
+from ledger.settlement.budget import BudgetNow
+
+
+def write_budget_table(budgets: Sequence[BudgetNow], stream: TextIO) -> None:
+    """Writes a row for each contract, in the order given, and what the columns mean."""
+    is_coloured = stream.isatty() and "NO_COLOR" not in os.environ
+    stream.writelines(written(_lines(budgets), is_coloured=is_coloured))
+
+
+def budget_to_json(one: BudgetNow) -> dict[str, Any]:
+    """The budget as one object; `windows` are those that have ended."""
+    return {
+        "contract": one.contract_id,
+        "period": one.period,
+        "timezone": one.timezone,
+        "budget": {
+            "allowed": one.budget.allowed,
+            "used": one.budget.used,
+            "refunded": one.budget.refunded,
+            "alert": one.budget.alert,
+        },
+        "windows": {"judged": one.windows.judged, "breached": one.windows.breached},
+        "unrated": [{"what": named.what, "name": named.name, "requests": named.requests} for named in one.unrated],
+    }
+
+
+def _lines(budgets: Sequence[BudgetNow]) -> Iterator[Line]:
+    table = Table("Contract", "Customer", "Month", ">Windows", ">Breaches", ">Used", ">Left", ">Refunded", "")
+    for one in budgets:
+        left = one.budget.allowed - one.budget.used
+        state = Span("cannot be judged", Style.YELLOW) if one.unrated else Span("ALERT" if one.budget.alert else "", Style.YELLOW)
+        table.add_row(
+            one.contract_id,
+            printable(one.customer),
+            one.period,
+            grouped_count(one.windows.judged),
+            grouped_count(one.windows.breached),
+            f"{one.budget.used} of {one.budget.allowed}",
+            str(left),
+            str(one.budget.refunded),
+            state,
+        )
+    yield (Span(f"Error budgets at {instant_text(budgets[0].now)}, from the windows that have ended", Style.BOLD),)
+    yield ()
+    yield from table.lines()

@@ -1,0 +1,79 @@
+"""Verify the kept cells: every day that is not stale holds exactly what its events give, computed anew.
+
+Takes an open database and gives what differs; changes nothing. Source: architecture, "The one idea"; decision record kept-cells.
+"""
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from sqlalchemy import Connection
+
+from ledger.rating import sql
+from ledger.rating.plan import CELL_COLUMNS, COLD_START_COLUMNS, Plan
+from ledger.rating.postgres import PostgresEngine
+from ledger.settlement.calendar import days_between, month_anywhere, zone
+from ledger.store.cell_differences import ContractDay, days_with_cells, differing_accounts, differing_days, events_span
+from ledger.store.cells import Spans, coverage, stale_spans
+from ledger.store.database import Database
+from ledger.workflows.freshen import contracts_of, stored_plans, whole_days
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifiedCells:
+    """How many contract days agree and are stale; the differing ones by contract and local day; accounts whose traffic differs."""
+
+    agree: int
+    stale: int
+    differing: tuple[tuple[str, date], ...]
+    accounts: tuple[str, ...]
+
+
+def verify_cells(database: Database, period: str | None = None) -> VerifiedCells:
+    """Compare all that is kept, or what is kept of a month, with what the events give: in one snapshot, beside running loads."""
+    with database.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
+        return kept_against_events(connection, period)
+
+
+def kept_against_events(connection: Connection, period: str | None = None) -> VerifiedCells:
+    """The same in the snapshot of the connection."""
+    found = events_span(connection) if period is None else month_anywhere(period)
+    if found is None:
+        return VerifiedCells(agree=0, stale=0, differing=(), accounts=())
+    start, end = found[0] - timedelta(days=2), found[1] + timedelta(days=2)  # whole days of any zone
+    contract_ids = {one.contract_id for one in coverage(connection)}
+    contracts = contracts_of(connection, contract_ids)
+    zones = {contract.id: contract.calendar.timezone for contract in contracts.values()}
+    days = whole_days({contract_id: [(start, end)] for contract_id in contract_ids}, contracts)
+    _compute(PostgresEngine(connection), stored_plans(connection, days, contracts))
+
+    # Beyond the days that were computed nothing is compared.
+    first = max((spans[0][0] for spans in days.values()), default=start)
+    last = min((spans[-1][1] for spans in days.values()), default=end)
+    known, marked = days_with_cells(connection, first, last, contract_ids), stale_spans(connection)
+    stale = {day for day in known if _is_stale(day, marked, zones)}
+    differing = differing_days(connection, first, last, contract_ids) - stale
+    return VerifiedCells(
+        agree=len(known) - len(stale) - len(differing),
+        stale=len(stale),
+        differing=tuple(sorted((contract_id, day.astimezone(zone(zones[contract_id])).date()) for contract_id, day in differing)),
+        accounts=tuple(differing_accounts(connection, start, end)),
+    )
+
+
+def _compute(engine: PostgresEngine, plans: list[Plan]) -> None:
+    """Make `computed_cell` and `computed_cold_start_event` of the events."""
+    engine.prefer_hashing()
+    for name, columns, queries in (
+        ("cell", CELL_COLUMNS, [plan.summed() for plan in plans]),
+        ("cold_start_event", COLD_START_COLUMNS, [query for plan in plans if (query := plan.cold_starts()) is not None]),
+    ):
+        engine.keep(f"computed_{name}", sql.everything(name, columns).limit(0))
+        for number, query in enumerate(queries):
+            engine.keep(f"computed_{name}_{number}", query)
+            engine.add(f"computed_{name}", columns, sql.everything(f"computed_{name}_{number}", columns))
+
+
+def _is_stale(day: ContractDay, stale: Spans, zones: dict[str, str]) -> bool:
+    contract_id, start = day
+    end = days_between(zones[contract_id], start, start + timedelta(microseconds=1)).end
+    return any(first < end and (last is None or last > start) for first, last in stale.get(contract_id, ()))
