@@ -127,6 +127,23 @@ def days_between(zone_name: str, start: datetime, end: datetime) -> Days:
     return local_days(zone_name, start.astimezone(tz).date(), last_on + DAY)
 
 
+def days_touched(zone_name: str, start: datetime, end: datetime) -> tuple[datetime, datetime]:
+    """Start and end of the local days that [start, end) touches; not empty, and not aligned to days.
+
+    Not by the dates of the instants alone: clocks may go back over a midnight, and the day that has begun goes on.
+
+    >>> one_past_two = datetime(2009, 11, 1, 2, 31, tzinfo=UTC)  # October 31, 23:01 in St. John's, a minute after the first midnight
+    >>> days_touched("America/St_Johns", one_past_two, one_past_two + timedelta(hours=1))[0].isoformat()
+    '2009-11-01T02:30:00+00:00'
+    """
+
+    def day_of(instant: datetime) -> tuple[datetime, datetime]:
+        on = instant.astimezone(zone(zone_name)).date()
+        return local_days(zone_name, on - DAY, on + 2 * DAY).day_of(instant)
+
+    return day_of(start)[0], day_of(end - timedelta(microseconds=1))[1]
+
+
 def window_end(window: str, start: datetime, days: Days) -> datetime:
     """The end of a window that starts at `start` within `days`: a step later, at the latest at the next midnight.
 

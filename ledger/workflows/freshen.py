@@ -15,7 +15,7 @@ from ledger.fault_point import fault_point
 from ledger.rating import sql
 from ledger.rating.plan import CELL_COLUMNS, COLD_START_COLUMNS, Coverage, Plan, plans_of
 from ledger.rating.postgres import PostgresEngine, current_events
-from ledger.settlement.calendar import days_between
+from ledger.settlement.calendar import days_touched
 from ledger.store.cells import Spans, coverage, lock_cells, lock_for_deltas, remove_days, stale_spans
 from ledger.store.contracts import stored_versions
 from ledger.store.database import Database
@@ -86,13 +86,17 @@ def contracts_of(connection: Connection, contract_ids: Collection[str]) -> dict[
 
 
 def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Spans:
-    """The local days that the spans touch, as spans that end where their last day does."""
+    """The local days that the spans touch, each once."""
     zones = {contract.id: contract.calendar.timezone for contract in contracts.values()}
     days: Spans = {}
     for contract_id, pieces in spans.items():
+        merged = days.setdefault(contract_id, [])
         for start, end in pieces:
-            touched = days_between(zones[contract_id], start, end)
-            days.setdefault(contract_id, []).append((touched.starts[0], touched.end))
+            first, last = days_touched(zones[contract_id], start, end)
+            if merged and first <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], last)
+            else:
+                merged.append((first, last))
     return days
 
 
