@@ -93,13 +93,14 @@ class Chunk:
         )
 
     def _list(self, name: str, columns: dict[str, str], rows: Sequence[tuple[object, ...]]) -> None:
-        """Make a temporary table of these rows. They go over as one JSON text: for every value in a list the driver would look for pandas."""
+        """Make a temporary table of these rows."""
+        # They go over as one JSON text: for every value in a list the driver would look for pandas.
         names = ", ".join(f"{column} {kind}" for column, kind in columns.items())
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({names})")
         if rows:
             texts = json.dumps([dict(zip(columns, row, strict=True)) for row in rows])
             listed = "unnest(from_json($rows::JSON, $shape), recursive := true)"
-            self.connection.execute(f"INSERT INTO {name} SELECT {listed}", {"rows": texts, "shape": json.dumps([columns])})  # noqa: S608
+            self.connection.execute(f"INSERT INTO {name} SELECT {listed}", {"rows": texts, "shape": json.dumps([columns])})
 
     def refused_records(self) -> dict[int, tuple[Reason, str]]:
         """Reason and detail of every refused record, by its number."""
