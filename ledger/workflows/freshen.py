@@ -92,7 +92,8 @@ def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Span
     for contract_id, pieces in spans.items():
         merged = days.setdefault(contract_id, [])
         for start, end in pieces:
-            first, last = days_touched(zones[contract_id], start, end)
+            touched = days_touched(zones[contract_id], start, end)
+            first, last = touched.starts[0], touched.end
             if merged and first <= merged[-1][1]:
                 merged[-1] = (merged[-1][0], last)
             else:

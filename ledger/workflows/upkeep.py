@@ -179,8 +179,8 @@ def read_rules(connection: Connection, months: Span, accounts: frozenset[str]) -
     pieces = []
     for one in covered:
         zone_name = contracts[one.contract_id, one.version].calendar.timezone
-        first, last = days_touched(zone_name, max(one.start, start), end if one.end is None else min(one.end, end))
-        pieces.append(Coverage(account=one.account, contract_id=one.contract_id, version=one.version, start=first, end=last))
+        days = days_touched(zone_name, max(one.start, start), end if one.end is None else min(one.end, end))
+        pieces.append(Coverage(account=one.account, contract_id=one.contract_id, version=one.version, start=days.starts[0], end=days.end))
     needed = {(one.contract_id, one.version): contracts[one.contract_id, one.version] for one in pieces}
     plans = plans_of(needed, pieces, *breakers_and_loads(stored_intervals(connection)), all_of(ARRIVED))
     return _Rules(basis=basis, accounts=accounts, plans=tuple(map(_compiled, plans)))

@@ -332,7 +332,7 @@ def test_deltas_are_folded_when_that_halves_them(
 )
 def test_the_day_of_an_instant_is_the_last_that_began(zone: str, instant: datetime, start: date) -> None:
     found = days_touched(zone, instant, instant + timedelta(microseconds=1))
-    assert found[0] == day_start(zone, start) and found[0] <= instant < found[1]
+    assert found.starts == (day_start(zone, start),) and found.starts[0] <= instant < found.end
 
 
 def test_a_day_whose_evening_comes_twice_is_computed_whole(database: Database, done: Callable[..., str], tmp_path: Path) -> None:
