@@ -239,7 +239,7 @@ cold_start_event = Table(
     Index("ix_cold_start_event_day_start", "day_start", "contract_id"),
 )
 
-# How many standing events an account has in a quarter of an hour, whoever covers it; before 1973, at the instant itself. A bag of deltas.
+# How many standing events an account has in a quarter of an hour, whoever covers it; before 1980, at the instant itself. A bag of deltas.
 traffic = Table(
     "traffic",
     metadata,

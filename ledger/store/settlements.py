@@ -64,7 +64,7 @@ def one_settlement_at_a_time(engine: Engine) -> Iterator[None]:
 def count_unassigned(connection: Connection, start: datetime, end: datetime) -> dict[str, int]:
     """Standing events received in [start, end) whose account no contract covers at that instant: how many by account, most first.
 
-    Both are starts of local days, as the ends of contracts are: since 1973 those fall on quarters of an hour, by which events are counted.
+    Both are starts of local days, as the ends of contracts are: since 1980 those fall on quarters of an hour, by which events are counted.
     """
     covered = select(literal(1)).where(
         account_covered.c.account == traffic.c.account, account_covered.c.in_force.op("@>")(traffic.c.quarter_start)

@@ -49,9 +49,9 @@ _DELTAS = (
     late_latencies_us BIGINT[])""",
     """CREATE OR REPLACE TEMP TABLE cold_start_event_delta (contract_id VARCHAR, version INT, day_start BIGINT, account VARCHAR,
     request_id VARCHAR, revision SMALLINT)""",
-    # Before 1973 an instant is its own quarter, as in the database.
+    # Before 1980 an instant is its own quarter, as in the database.
     """CREATE OR REPLACE TEMP TABLE traffic_delta AS SELECT account,
-    received_at - CASE WHEN received_at < 94694400000000 THEN 0 ELSE received_at % 900000000 END AS quarter_start, count(*) AS requests
+    received_at - CASE WHEN received_at < 315532800000000 THEN 0 ELSE received_at % 900000000 END AS quarter_start, count(*) AS requests
     FROM arrived GROUP BY ALL""",
 )
 _SHOWN = {

@@ -7,14 +7,14 @@ revision = "0004"
 down_revision = "0003"
 
 TABLES = """
--- From 1973 on the midnights of every zone fall on quarters of an hour; an earlier instant is its own quarter.
+-- From 1980 on the midnights of every zone fall on quarters of an hour; an earlier instant is its own quarter.
 CREATE FUNCTION quarter_start(received_at timestamptz) RETURNS timestamptz LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
-    SELECT CASE WHEN received_at < '1973-01-01T00:00:00Z' THEN received_at
-        ELSE date_bin('15 minutes', received_at, '1973-01-01T00:00:00Z') END
+    SELECT CASE WHEN received_at < '1980-01-01T00:00:00Z' THEN received_at
+        ELSE date_bin('15 minutes', received_at, '1980-01-01T00:00:00Z') END
 $$;
 CREATE FUNCTION quarter(received_at timestamptz) RETURNS tstzrange LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
     SELECT tstzrange(quarter_start(received_at), quarter_start(received_at)
-        + CASE WHEN received_at < '1973-01-01T00:00:00Z' THEN interval '1 microsecond' ELSE interval '15 minutes' END)
+        + CASE WHEN received_at < '1980-01-01T00:00:00Z' THEN interval '1 microsecond' ELSE interval '15 minutes' END)
 $$;
 
 CREATE TABLE cell (

@@ -110,6 +110,22 @@ def test_a_load_adds_the_cells_of_its_events(database: Database, done: Callable[
     assert [(row[0], row[2]) for row in counted(database)] == [("acme-bank-llm", 5), ("acme-bank-llm", 49)]
 
 
+def test_events_of_any_age_are_counted_in_the_same_quarter_by_loads_and_by_the_database(
+    database: Database, done: Callable[..., str], tmp_path: Path
+) -> None:
+    instants = ("1900-05-05T04:44:29.999999Z", "1969-12-31T23:59:59.999999Z", "1979-12-31T23:59:59.999999Z", "1980-01-01T00:00:00Z")
+    instants = (*instants, "1980-01-01T00:14:59.999999Z", "2026-05-01T00:15:00Z", "2026-05-01T00:29:59.999999Z")
+    done("ingest", write(tmp_path / "old.csv", [request(number, at, account="nobody") for number, at in enumerate(instants)]))
+    assert agreed(database) == 0
+    with psycopg.connect(database.url) as connection:
+        assert connection.execute("SELECT count(*), sum(requests) FROM traffic").fetchone() == (5, 7)
+
+
+def test_the_first_instant_that_can_be_written_is_loaded(done: Callable[..., str], tmp_path: Path) -> None:
+    done("contract", "add", CONTRACT)
+    done("ingest", write(tmp_path / "first.csv", [request(1, "0001-01-01T00:00:00Z"), request(2, "2026-05-01T00:00:00Z")]))
+
+
 def test_duplicates_and_conflicts_add_nothing(
     database: Database, done: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
