@@ -105,4 +105,5 @@ def stored_plans(connection: Connection, days: Spans, contracts: dict[tuple[str,
         for last in [end if one.end is None else min(one.end, end)]
         if max(one.start, start) < last
     ]
-    return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), current_events())
+    events = current_events(any_withdrawn=PostgresEngine(connection).any_withdrawn())
+    return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), events)
