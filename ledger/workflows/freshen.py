@@ -86,13 +86,18 @@ def contracts_of(connection: Connection, contract_ids: Collection[str]) -> dict[
 
 
 def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Spans:
-    """The local days that the spans touch, as spans that end where their last day does."""
+    """The local days that the spans touch, each once."""
     zones = {contract.id: contract.calendar.timezone for contract in contracts.values()}
     days: Spans = {}
     for contract_id, pieces in spans.items():
+        merged = days.setdefault(contract_id, [])
         for start, end in pieces:
             touched = days_touched(zones[contract_id], start, end)
-            days.setdefault(contract_id, []).append((touched.starts[0], touched.end))
+            first, last = touched.starts[0], touched.end
+            if merged and first <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], last)
+            else:
+                merged.append((first, last))
     return days
 
 
