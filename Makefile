@@ -20,9 +20,9 @@ check: $(VENV)/tools
 cases: $(VENV)/tools
 	$(BIN)/python tests/cases.py
 
-bench: $(VENV)/tools
-	$(BIN)/python benchmarks/ingest.py
-	$(BIN)/python benchmarks/settle.py
+# make bench ROWS="100000 1000000" JSON=figures.json: other numbers of events, and the tables in a file too.
+bench: $(VENV)/bench
+	$(BIN)/python benchmarks $(ROWS) $(if $(JSON),--json '$(JSON)')
 
 setup: $(VENV)/tools
 
@@ -36,6 +36,10 @@ $(VENV)/product: $(VENV)/bin/python pyproject.toml
 $(VENV)/tools: $(VENV)/bin/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $(VENV)/product $@
+
+$(VENV)/bench: $(VENV)/product
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	touch $@
 
 clean:
 	rm -rf $(VENV)

@@ -1,68 +1,94 @@
-"""Time of `ledger ingest` against a plain COPY of the same rows into the same table with the same indexes, in one run.
+"""`ledger ingest` with and without registered contracts, whose cells it keeps up to date, against a plain COPY of the same rows.
 
-usage: python benchmarks/ingest.py [ROWS]   (1,000,000; needs ../shared/bench/make_month.py)
-Prints the median ratio with its run's seconds, the spread, and the largest memory of the ingesting process.
+usage: python benchmarks/ingest.py [ROWS ...] [--json FILE]   (1,000,000)
+The COPY goes into a table with the same columns, constraints and indexes. Every load starts in a database of its own.
 """
 
-import sys
-import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
+from time import perf_counter
 
-import duckdb
 import psycopg
-from bench import bench_server, fresh_database, make_month, run_ledger
+from bench import CONTRACTS, TABLES, Bench, Contender, Entry, Run, Subject, main, memory_of, seconds_of
+from figures import Cell, Table
 
-RUNS = 3
-MOST_RATIO = 1.5
-MOST_MEMORY_MB = 300
+COPY = "COPY"
+PIECE_BYTES = 1 << 18
 
 
-def main(rows: int) -> None:
-    """Load one generated month from each format, each time beside a COPY, and print the median ratio."""
-    with bench_server() as (server, folder):
-        parquet, csv, stored = make_month(folder, rows), folder / "events.csv", folder / "stored.csv"
-        instant = "strftime(make_timestamp(epoch_us(received_at)), '%Y-%m-%dT%H:%M:%S.%fZ')"
-        duckdb.read_parquet(str(parquet)).project(f"* REPLACE ({instant} AS received_at)").write_csv(str(csv))
-        warm = fresh_database(server)
-        run_ledger(warm, "ingest", parquet)
-        _export(warm, stored)
-        _copy(warm, stored)
+def measure(bench: Bench, sizes: Sequence[int]) -> Iterator[Table]:
+    """Each load at each size in turn, COPY among them."""
+    contenders: dict[Entry, Contender] = {}
+    pairs: dict[Entry, Entry] = {}  # a load with upkeep: the same without
+    for rows in sizes:
+        parquet = bench.month(rows) / "events.parquet"
+        csv, stored = parquet.with_suffix(".csv"), parquet.with_name("stored.csv")
+        with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as apart:  # DuckDB makes a process large: see Bench.run
+            apart.submit(_write_csv, parquet, csv).result()
+        _store(bench, parquet, stored, rows)
         for name, source in (("Parquet", parquet), ("CSV", csv)):
-            runs = []
-            for _ in range(RUNS):
-                url = fresh_database(server)
-                loaded, copied = run_ledger(url, "ingest", source), _copy(url, stored)
-                runs.append((loaded.seconds / copied, loaded.seconds, copied, loaded.memory_mb))
-            ratio, seconds, copied, _ = sorted(runs)[RUNS // 2]
-            print(
-                f"{name}: {rows:,} rows in {seconds:.1f} s, COPY {copied:.1f} s, ratio {ratio:.2f} "
-                f"({min(runs)[0]:.2f} to {max(runs)[0]:.2f}, {RUNS} runs; at most {MOST_RATIO}), "
-                f"memory {max(run[3] for run in runs):.0f} MB (at most {MOST_MEMORY_MB})"
-            )
+            with_upkeep, without = (rows, f"{name}, with upkeep of cells"), (rows, f"{name}, without")
+            contenders[with_upkeep] = Contender(run=partial(_ingest, bench, CONTRACTS, source, rows))
+            contenders[without] = Contender(run=partial(_ingest, bench, TABLES, source, rows))
+            pairs[with_upkeep] = without
+        contenders[rows, COPY] = Contender(run=partial(_copy, bench, stored))
+    runs = bench.race(contenders)
+    table: list[tuple[Cell, ...]] = []
+    for entry, measured in runs.items():
+        seconds, copied = seconds_of(measured), seconds_of(runs[entry[0], COPY])
+        to_copy = None if entry[1] == COPY else seconds.ratio_to(copied)
+        to_without = seconds.ratio_to(seconds_of(runs[pairs[entry]])) if entry in pairs else None
+        table.append((*entry, seconds, to_copy, to_without, None if entry[1] == COPY else memory_of(measured)))
+    yield Table(
+        title="ingest: an empty database, whole commands; COPY without the start of a process",
+        columns=("events", "load", "seconds", "it / COPY", "with / without upkeep", "memory MB"),
+        rows=tuple(table),
+        notes=("with upkeep: 20 contracts were registered before; without: none",),
+    )
 
 
-def _export(url: str, stored: Path) -> None:
-    with (
-        psycopg.connect(url) as connection,
-        stored.open("wb") as file,
-        connection.cursor().copy("COPY event TO STDOUT (FORMAT csv)") as copy,
-    ):
-        for piece in copy:
-            file.write(piece)
+def _ingest(bench: Bench, template: str, source: Path, rows: int) -> Run:
+    with bench.database(template) as url:
+        return bench.ingest(url, source, rows)
 
 
-def _copy(url: str, stored: Path) -> float:
-    """Seconds of COPY into a table like `event`, with its constraints and indexes."""
-    with psycopg.connect(url) as connection:
+def _copy(bench: Bench, stored: Path) -> Run:
+    """COPY into a table like `event`, with its constraints and indexes."""
+    with bench.database(TABLES) as url, psycopg.connect(url) as connection:
         connection.execute("CREATE TABLE copied (LIKE event INCLUDING ALL)")
         connection.commit()
-        started = time.perf_counter()
+        started = perf_counter()
         with stored.open("rb") as file, connection.cursor().copy("COPY copied FROM STDIN (FORMAT csv)") as copy:
-            while piece := file.read(1 << 18):
+            while piece := file.read(PIECE_BYTES):
                 copy.write(piece)
         connection.commit()
-        return time.perf_counter() - started
+        return Run(seconds=perf_counter() - started)
 
+
+def _store(bench: Bench, parquet: Path, stored: Path, rows: int) -> None:
+    """Writes the rows as ledger stores them, for COPY."""
+    with bench.database(TABLES) as url:
+        bench.ingest(url, parquet, rows)
+        with (
+            psycopg.connect(url) as connection,
+            stored.open("wb") as file,
+            connection.cursor().copy("COPY event TO STDOUT (FORMAT csv)") as copy,
+        ):
+            for piece in copy:
+                file.write(piece)
+
+
+def _write_csv(parquet: Path, csv: Path) -> None:
+    import duckdb
+
+    instant = "strftime(make_timestamp(epoch_us(received_at)), '%Y-%m-%dT%H:%M:%S.%fZ')"
+    duckdb.read_parquet(str(parquet)).project(f"* REPLACE ({instant} AS received_at)").write_csv(str(csv))
+
+
+SUBJECT = Subject(sizes=(1_000_000,), measure=measure)
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    main(SUBJECT)

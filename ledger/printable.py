@@ -11,4 +11,6 @@ def printable(text: str) -> str:
     >>> printable("caf\\u00e9 \\u202e\\x1b[2J")
     'café \\\\u202e\\\\u001b[2J'
     """
+    if text.isascii() and text.isprintable():  # nearly every name, and there are thousands
+        return text
     return "".join(c if unicodedata.category(c) not in _ACTING else f"\\u{ord(c):04x}" for c in text)

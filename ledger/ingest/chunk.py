@@ -55,7 +55,7 @@ class Chunk:
         """CSV of the events: EVENT_FIELDS, then batch_id and revision 1; or, without a batch, the record's number behind them."""
         columns = ", ".join(f"event_{name}" for name in EVENT_FIELDS)
         relation = self.connection.table("judged").filter("reason IS NULL")
-        with _csv_stream(relation.project(f"{columns}, record" if batch_id is None else f"{columns}, {batch_id:d}, 1")) as stream:
+        with csv_stream(relation.project(f"{columns}, record" if batch_id is None else f"{columns}, {batch_id:d}, 1")) as stream:
             yield stream
 
     @contextmanager
@@ -77,8 +77,25 @@ class Chunk:
             "WHERE (judged.reason IS NOT NULL AND NOT $conflicts_only) OR conflict.record IS NOT NULL)",
             params={"conflicts_only": conflicts_only},
         )
-        with _csv_stream(relation) as stream:
+        with csv_stream(relation) as stream:
             yield stream
+
+    def list_events(self, new: Sequence[tuple[str, str]] | None) -> None:
+        """Make the temporary view `arrived` of the events as a plan reads them, with `received_at` in microseconds since 1970: of all, or
+        of the first one of each of these identities (account, request_id)."""
+        self.connection.execute("CREATE OR REPLACE TEMP TABLE arrived_record (record BIGINT)")
+        if new:
+            self.connection.execute(
+                "INSERT INTO arrived_record SELECT min(record) FROM judged WHERE reason IS NULL AND (event_account, event_request_id) IN "
+                "(SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[])) GROUP BY event_account, event_request_id",
+                [[account for account, _ in new], [request_id for _, request_id in new]],
+            )
+        columns = ", ".join(f"event_{name} AS {name}" for name in EVENT_FIELDS if name != "received_at")
+        chosen = "" if new is None else "AND record IN (FROM arrived_record)"
+        self.connection.execute(
+            f"CREATE OR REPLACE TEMP VIEW arrived AS SELECT received_us AS received_at, 1::SMALLINT AS revision, {columns} "  # noqa: S608
+            f"FROM judged WHERE reason IS NULL {chosen}"
+        )
 
     def refused_records(self) -> dict[int, tuple[Reason, str]]:
         """Reason and detail of every refused record, by its number."""
@@ -217,7 +234,7 @@ def _fields_select(records: RecordFile) -> exp.Select:
 
 
 @contextmanager
-def _csv_stream(relation: duckdb.DuckDBPyRelation) -> Iterator[IO[bytes]]:
+def csv_stream(relation: duckdb.DuckDBPyRelation) -> Iterator[IO[bytes]]:
     """What DuckDB writes for the relation, while it writes it. A reader that stops early stops the writer too."""
     with TemporaryDirectory(prefix="ledger-stream-") as folder:
         pipe = Path(folder, "rows")

@@ -7,11 +7,11 @@ Source: specification, section 2; architecture, "The one idea".
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import datetime
+from typing import Protocol, TypeVar
 
 import psycopg
 from sqlalchemy import Connection
@@ -25,6 +25,7 @@ from ledger.store.database import Database
 from ledger.store.events import (
     Batch,
     IdentityTaken,
+    Inserted,
     add_batch,
     committed_chunks,
     copy_events,
@@ -40,6 +41,8 @@ from ledger.store.quarantine import add_refused
 CHUNK_ROWS = 100_000  # LEDGER_CHUNK_ROWS sets another number
 MOST_CHUNK_ROWS = 10**9
 ATTEMPTS = 5  # of a chunk that meets other loads of the same events
+
+Judged = TypeVar("Judged")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -71,11 +74,27 @@ class Summary:
         assert self.read == self.new + self.duplicate + self.conflict + self.refused.total(), self
 
 
+class ChunkUpkeep(Protocol):
+    """Keeps what is computed from events equal to them when those of one chunk are added."""
+
+    def ahead(self) -> None:
+        """Compute what follows if every event of the chunk is new; before the chunk is stored, in a thread beside the loader's."""
+        ...
+
+    def follow(self, connection: Connection, new: Sequence[tuple[str, str]] | None) -> None:
+        """Add what follows from the events of these identities (account, request_id), of all if None. Last in the chunk's transaction;
+        again if the transaction is."""
+        ...
+
+
 def load_file(
-    database: Database, records: RecordFile, *, author: str, again: bool = False, on_progress: Callable[[int], None] | None = None,
-    chunk_rows: int | None = None,
+    database: Database, records: RecordFile, *, author: str, upkeep: Callable[[Chunk], ChunkUpkeep], again: bool = False,
+    on_progress: Callable[[int], None] | None = None, chunk_rows: int | None = None,
 ) -> Summary:  # fmt: skip
-    """Load every record of the file. `again` allows content that was loaded under another mapping; `on_progress` hears of rows stored."""
+    """Load every record of the file, and let what is computed from events follow: `upkeep` is asked for each chunk.
+
+    `again` allows content that was loaded under another mapping; `on_progress` hears of rows stored.
+    """
     chunk_rows = chunk_rows or _chunk_rows()
     with database.engine.connect() as connection:
         others = other_mappings(connection, content_sha256=records.sha256, mapping_sha256=records.mapping.sha256)
@@ -90,11 +109,20 @@ def load_file(
     if len(committed) == -(-records.records // chunk_rows):
         committed = {}  # complete: everything is looked at again
     loader = _Loader(database=database, records=records, author=author, chunk_rows=chunk_rows, through_staging=False)
-    summary = Summary()
-    for chunk in _judged_ahead(records, chunk_rows=chunk_rows, now=database.now()):
+    summary, now_us = Summary(), since_1970_us(database.now())
+
+    def judge_next(number: int, first: int) -> tuple[Chunk, ChunkUpkeep]:
+        last = min(first + loader.chunk_rows, records.records)
+        chunk = judge_chunk(records, number=number, first=first, last=last, now_us=now_us)
+        kept = upkeep(chunk)
+        if number not in committed and not loader.through_staging:
+            kept.ahead()
+        return chunk, kept
+
+    for chunk, kept in _ahead(judge_next, range(0, records.records, chunk_rows)):
         with closing(chunk):
             before = committed.get(chunk.number)
-            summary.add(_as_committed(chunk, before) if before else loader.store(chunk))
+            summary.add(_as_committed(chunk, before) if before else loader.store(chunk, kept))
         if on_progress:
             on_progress(chunk.read)
     summary.check()
@@ -110,17 +138,14 @@ def _chunk_rows() -> int:
     return int(written)
 
 
-def _judged_ahead(records: RecordFile, *, chunk_rows: int, now: datetime) -> Iterator[Chunk]:
-    """The chunks in order; the next one is judged while the caller has the one before."""
-    now_us = since_1970_us(now)
-    starts = range(0, records.records, chunk_rows)
+def _ahead(judge_next: Callable[[int, int], Judged], starts: Sequence[int]) -> Iterator[Judged]:
+    """What becomes of each number and start, in order; the next one is under way while the caller has the one before."""
     with ThreadPoolExecutor(max_workers=1) as executor:
         ahead = None
         for number, first in enumerate([*starts, None]):
             current, ahead = ahead, None
             if first is not None:
-                last = min(first + chunk_rows, records.records)
-                ahead = executor.submit(judge_chunk, records, number=number, first=first, last=last, now_us=now_us)
+                ahead = executor.submit(judge_next, number, first)
             if current is not None:
                 yield current.result()
 
@@ -145,13 +170,13 @@ class _Loader:
     chunk_rows: int
     through_staging: bool
 
-    def store(self, chunk: Chunk) -> Summary:
+    def store(self, chunk: Chunk, upkeep: ChunkUpkeep) -> Summary:
         """Store the chunk in one transaction; a second attempt goes through staging."""
         for attempt in range(ATTEMPTS):
             try:
                 with self.database.engine.begin() as connection:
                     fault_point("ingest.before_copy")
-                    summary = self._store(connection, chunk)
+                    summary = self._store(connection, chunk, upkeep)
                     fault_point("ingest.before_commit")
                 fault_point("ingest.after_commit")
                 return summary
@@ -165,15 +190,17 @@ class _Loader:
                     ) from error  # fmt: skip
         raise LedgerError(f"{self.records.name}: other loads of the same events are in the way", cure="run the command again", exit_code=4)
 
-    def _store(self, connection: Connection, chunk: Chunk) -> Summary:
+    def _store(self, connection: Connection, chunk: Chunk, upkeep: ChunkUpkeep) -> Summary:
         batch_id = next_batch_id(connection)
+        inserted: Inserted | None = None
         conflicts: list[tuple[int, str]] = []
         if self.through_staging:
             with chunk.event_stream(batch_id=None) as stream:
                 stage_events(connection, stream)
             fault_point("ingest.after_copy")
             duplicates = unstage_duplicates(connection)
-            new = insert_staged(connection, batch_id)
+            inserted = insert_staged(connection, batch_id)
+            new = inserted.count
             if new + duplicates < chunk.events:
                 conflicts = staged_conflicts(connection)
         else:
@@ -199,4 +226,7 @@ class _Loader:
             with chunk.refused_stream(conflicts) as stream:
                 kept = add_refused(connection, stream, batch_id)
             assert kept == chunk.refused.total() + len(conflicts), (kept, chunk.refused, len(conflicts))
+        if new:
+            some = inserted.events() if inserted is not None and new < chunk.events else None
+            upkeep.follow(connection, None if some is None else [(account, request_id) for account, request_id, _ in some])
         return summary

@@ -66,36 +66,30 @@ def exempt_requests(exemption: ColdStart, candidates: str) -> exp.Query:
         sql.named(sql.choose([(is_own, sql.column("request_id"))], sql.column("cold_start_id")), "occurrence"),
         sql.named(sql.choose([(is_own, sql.column("account"))], sql.text("")), "owner"),
     ).from_(exp.to_table(candidates), copy=False)
-    key = ("contract_id", "day_start", "is_own", "occurrence", "owner")
-    in_occurrence = exp.select(
+    occurrence = ("contract_id", "day_start", "is_own", "occurrence", "owner")
+    from_first = exp.select(
         exp.Star(),
-        sql.named(_row_number(key, ("received_at", "account", "request_id")), "place"),
-    ).from_(identified.subquery("identified"), copy=False)
-    first = (
-        exp.select(
-            *(sql.column(name) for name in key),
-            sql.named(sql.column("received_at"), "first_at"),
-            sql.named(_row_number(("contract_id", "day_start"), ("received_at", "occurrence", "account", "is_own")), "rank"),
-        )
-        .from_(in_occurrence.subquery("in_occurrence", copy=False), copy=False)
-        .where(exp.EQ(this=sql.column("place"), expression=sql.number(1)))
-    )
-    last_at = exp.Add(this=sql.column("first_at", "first"), expression=sql.span(timedelta(microseconds=exemption.max_duration_us)))
-    same = [exp.EQ(this=sql.column(name, "identified"), expression=sql.column(name, "first")) for name in key]
+        *(
+            sql.named(_over(exp.FirstValue(this=sql.column(name)), occurrence, ("received_at", "account", "request_id")), f"first_{name}")
+            for name in ("received_at", "account")
+        ),
+    ).from_(identified.subquery("identified", copy=False), copy=False)
+    rank = _over(exp.DenseRank(), ("contract_id", "day_start"), ("first_received_at", "occurrence", "first_account", "is_own"))
+    ranked = exp.select(exp.Star(), sql.named(rank, "rank")).from_(from_first.subquery("from_first", copy=False), copy=False)
+    last_at = exp.Add(this=sql.column("first_received_at"), expression=sql.span(timedelta(microseconds=exemption.max_duration_us)))
     return (
-        exp.select(sql.column("account", "identified"), sql.column("request_id", "identified"))
-        .from_(identified.subquery("identified", copy=False), copy=False)
-        .join(first.subquery("first", copy=False), on=sql.both(*same))
+        exp.select(sql.column("account"), sql.column("request_id"))
+        .from_(ranked.subquery("ranked", copy=False), copy=False)
         .where(
-            exp.LTE(this=sql.column("rank", "first"), expression=sql.number(exemption.limit)),
-            exp.LTE(this=sql.column("received_at", "identified"), expression=last_at),
+            exp.LTE(this=sql.column("rank"), expression=sql.number(exemption.limit)),
+            exp.LTE(this=sql.column("received_at"), expression=last_at),
         )
     )
 
 
-def _row_number(partition: Sequence[str], order: Sequence[str]) -> exp.Expr:
+def _over(function: exp.Expr, partition: Sequence[str], order: Sequence[str]) -> exp.Expr:
     return exp.Window(
-        this=exp.RowNumber(),
+        this=function,
         partition_by=[sql.column(name) for name in partition],
         order=exp.Order(expressions=[exp.Ordered(this=sql.column(name), nulls_first=False) for name in order]),
     )

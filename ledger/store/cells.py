@@ -67,13 +67,14 @@ def current_basis(connection: Connection) -> Basis:
     return Basis(versions=row.versions, intervals=row.intervals)
 
 
-def coverage(connection: Connection) -> list[Covered]:
-    """All spans in which accounts belong to contracts, by account and start."""
+def coverage(connection: Connection, accounts: Collection[str] | None = None) -> list[Covered]:
+    """All spans in which accounts, or these, belong to contracts, by account and start."""
     rows = connection.execute(
         text(
             'SELECT account, contract_id, version, lower(in_force) AS start, upper(in_force) AS "end" FROM account_covered '
-            "ORDER BY account, lower(in_force)"
-        )
+            "WHERE CAST(:accounts AS varchar[]) IS NULL OR account = ANY (CAST(:accounts AS varchar[])) ORDER BY account, lower(in_force)"
+        ),
+        {"accounts": None if accounts is None else list(accounts)},
     )
     return [Covered(**row) for row in rows.mappings()]
 
@@ -99,8 +100,15 @@ def copy_deltas(connection: Connection, table: str, stream: IO[bytes]) -> int:
     return copy_rows(connection, table, schema.metadata.tables[table].columns.keys(), stream)
 
 
-def add_traffic(connection: Connection, changes: Sequence[tuple[str, datetime, int]]) -> None:
-    """Count events in (1) or out (-1): account, instant, how many."""
+def change_events(connection: Connection, changes: Sequence[tuple[str, datetime, int]]) -> None:
+    """Let it be known that events were added (1) or withdrawn (-1), by account and instant: the last act of a transaction that does so.
+
+    Their days become stale: unlike a load, this is done to few events, of which no delta is known.
+    """
+    if not changes:
+        return
+    lock_cells(connection)
+    mark_events(connection, [(account, at) for account, at, _ in changes])
     connection.execute(
         text("INSERT INTO traffic (account, quarter_start, requests) VALUES (:account, quarter_start(:at), :requests)"),
         [{"account": account, "at": at, "requests": requests} for account, at, requests in changes],
@@ -237,7 +245,7 @@ def stale_spans(
         {"start": start, "end": end, "contract_ids": None if contract_ids is None else list(contract_ids)},
     )
     spans: Spans = {}
-    for contract_id, starts_at, ends_at in rows.tuples():
+    for contract_id, starts_at, ends_at in rows:
         spans.setdefault(contract_id, []).append((starts_at, ends_at))
     return spans
 

@@ -3,7 +3,7 @@
 Source: specification, section 3 ("stored by content", "the database refuses it too").
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache
@@ -12,15 +12,15 @@ from importlib.resources import files
 from typing import Any
 
 import yaml
-from sqlalchemy import Connection, Select, and_, delete, insert, select, text
-from sqlalchemy.dialects.postgresql import Range
+from sqlalchemy import Connection, Select, and_, any_, cast, delete, insert, select, text
+from sqlalchemy.dialects.postgresql import ARRAY, Range
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from ledger.contract.model import Contract
 from ledger.contract.reader import contract_of_texts, contract_texts
 from ledger.contract.schedule import stretches
 from ledger.settlement.calendar import day_start
-from ledger.store.schema import account_covered, contract_reading, contract_version, version_in_force
+from ledger.store.schema import Name, account_covered, contract_reading, contract_version, version_in_force
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +46,13 @@ def lock_contracts(connection: Connection) -> None:
 
 
 def stored_versions(
-    connection: Connection, contract_id: str | None = None, *, in_force: tuple[datetime, datetime] | None = None
+    connection: Connection, contract_id: str | Collection[str] | None = None, *, in_force: tuple[datetime, datetime] | None = None
 ) -> list[StoredVersion]:
-    """All stored versions, or those of one contract, or of contracts of which any version is in force within a span, by id and version."""
+    """All stored versions by id and version; or those of one contract or of some, or of contracts with a version in force in a span."""
     query = _versions_and_readings().order_by(contract_version.c.contract_id, contract_version.c.version)
     if contract_id is not None:
-        query = query.where(contract_version.c.contract_id == contract_id)
+        contract_ids = [contract_id] if isinstance(contract_id, str) else list(contract_id)
+        query = query.where(contract_version.c.contract_id == any_(cast(contract_ids, ARRAY(Name))))
     if in_force is not None:
         overlapping = version_in_force.c.in_force.overlaps(Range(*in_force))
         query = query.where(contract_version.c.contract_id.in_(select(version_in_force.c.contract_id).where(overlapping)))

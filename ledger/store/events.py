@@ -123,19 +123,34 @@ def unstage_duplicates(connection: Connection) -> int:
         return cursor.execute(statement).rowcount
 
 
-def insert_staged(connection: Connection, batch_id: int) -> int:
-    """Add the staged events whose identity is new, the first of each; gives their number.
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """The events that were added. Which ones is read only when it is asked, once."""
+
+    cursor: "psycopg.Cursor[tuple[Any, ...]]"
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return self.cursor.rowcount
+
+    def events(self) -> list[tuple[str, str, datetime]]:
+        """Account, request id and instant of each."""
+        return self.cursor.fetchall()
+
+
+def insert_staged(connection: Connection, batch_id: int) -> Inserted:
+    """Add the staged events whose identity is new, the first of each.
 
     They go in by order of identity, so that two loads of the same events wait for each other instead of blocking each other.
     """
     fields = sql.SQL(", ").join(map(sql.Identifier, EVENT_FIELDS))
     statement = sql.SQL(
         "INSERT INTO event ({fields}, batch_id, revision) SELECT DISTINCT ON (account, request_id) {fields}, {batch_id}, 1 FROM staged "
-        "ORDER BY account, request_id, record ON CONFLICT DO NOTHING"
+        "ORDER BY account, request_id, record ON CONFLICT DO NOTHING RETURNING account, request_id, received_at"
     ).format(fields=fields, batch_id=sql.Literal(batch_id))
     try:
-        with driver_cursor(connection) as cursor:
-            return cursor.execute(statement).rowcount
+        return Inserted(driver_cursor(connection).execute(statement))
     except psycopg.errors.DeadlockDetected as error:
         raise IdentityTaken from error
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from ledger.errors import LedgerError
 from ledger.ingest.mapping import DURATIONS, built_in_mappings
 from ledger.ingest.resubmission import judged_rows
+from ledger.store.cells import change_events
 from ledger.store.database import Database
 from ledger.store.events import (
     EVENT_FIELDS,
@@ -72,9 +73,11 @@ def correct_request(
         }
         if not changes and not current.voided:
             raise LedgerError(f"{request_id} has these values already", cure="nothing to do")
-        add_void(connection, current, kind="correct", reason=reason, author=author, voided_at=database.now())
+        withdrawn = add_void(connection, current, kind="correct", reason=reason, author=author, voided_at=database.now())
         _add(connection, database, current, fields, author=author)
         settled = _settle_conflicts(connection, fields, reason=reason, author=author, at=database.now())
+        before = [(current.account, current.fields["received_at"], -1)] if withdrawn else []
+        change_events(connection, [*before, (current.account, fields["received_at"], 1)])
         return Corrected(
             account=current.account, request_id=request_id, revision=current.revision + 1, changes=changes, conflicts=settled
         )  # fmt: skip

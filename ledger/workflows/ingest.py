@@ -22,6 +22,7 @@ from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
 from ledger.ingest.record_file import RecordFile, open_records
 from ledger.store.database import Database
 from ledger.store.events import analyze_events
+from ledger.workflows.upkeep import LoadUpkeep
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".parquet")
 ANALYZED_ROWS = 50_000  # new ones after which the plans of a settlement would be bad
@@ -67,12 +68,14 @@ def ingest(
     """
     mappings = _mappings(options)
     reports: list[FileReport] = []
+    upkeep = LoadUpkeep(database)
     for path in _files(paths):
         with _reported(path, reports), _opened(path, mappings) as records:
             if on_file:
                 on_file(path, records.records)
-            summary = load_file(database, records, author=author, again=options.again, on_progress=on_progress)
+            summary = load_file(database, records, author=author, upkeep=upkeep.of, again=options.again, on_progress=on_progress)
             reports.append(FileReport(path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored))
+    upkeep.fold()
     if sum(report.summary.new for report in reports) >= ANALYZED_ROWS:
         with database.engine.begin() as connection:
             analyze_events(connection)

@@ -14,6 +14,7 @@ from ledger.contract.scalar import parse_instant
 from ledger.errors import LedgerError
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, add_interval, lock_intervals, stored_interval
+from ledger.workflows.upkeep import mark_intervals
 
 KINDS = ("circuit_breaker", "model_load")
 REQUIRED = ("kind", "node", "start", "end")
@@ -40,15 +41,17 @@ def add_intervals(database: Database, path: Path, *, author: str) -> IntervalsAd
         raise LedgerError("\n".join(map(str, findings)), cure="correct the file; nothing was added")
     with database.engine.begin() as connection:
         lock_intervals(connection)
-        new = 0
+        new: list[Interval] = []
         for interval in intervals:
             before = stored_interval(connection, interval.interval_id)
             if before is not None and before != interval:
                 raise LedgerError(
                     f"the interval {interval.interval_id} is stored with other content", cure="give it another id; nothing was added"
                 )
-            new += add_interval(connection, interval, author=author, added_at=database.now())
-        return IntervalsAdded(read=len(intervals), new=new)
+            if add_interval(connection, interval, author=author, added_at=database.now()):
+                new.append(interval)
+        mark_intervals(connection, new)
+        return IntervalsAdded(read=len(intervals), new=len(new))
 
 
 def _intervals(file: str, text: str, findings: list[Diagnostic]) -> Iterator[Interval]:

@@ -7,7 +7,8 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -16,6 +17,7 @@ from ledger.errors import LedgerError
 from ledger.ingest.event_rules import Reason
 from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
 from ledger.ingest.resubmission import judged_rows, mapping_of, record_number
+from ledger.store.cells import change_events
 from ledger.store.database import Database
 from ledger.store.events import Batch, add_batch, insert_staged, next_batch_id, stage_events, staged_conflicts, unstage
 from ledger.store.quarantine import RefusedRow, add_refused, refused_rows, resolve
@@ -65,10 +67,9 @@ def requeue_rows(database: Database, ids: Sequence[int], *, mapping: Path | None
             used = used or mapping_of(row.fields, candidates, sha256=row.mapping_sha256, name=row.mapping)
             groups[(used.sha256, row.source, record_number(row.fields))].append((row, used))
         requeue = _Requeue(connection=connection, database=database, author=author, reason=reason)
-        return sorted(
-            (done for group in groups.values() for done in requeue.group([row for row, _ in group], group[0][1])),
-            key=lambda done: done.quarantine_id,
-        )
+        done = [one for group in groups.values() for one in requeue.group([row for row, _ in group], group[0][1])]
+        change_events(connection, [(account, at, 1) for account, at in requeue.added])
+        return sorted(done, key=lambda one: one.quarantine_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,7 @@ class _Requeue:
     database: Database
     author: str
     reason: str
+    added: list[tuple[str, datetime]] = field(default_factory=list)  # events: account, instant
 
     def group(self, rows: list[RefusedRow], mapping: Mapping) -> list[Requeued]:
         """Rows of one file and one mapping, numbered from the first one's own number."""
@@ -87,7 +89,8 @@ class _Requeue:
             batch_id = next_batch_id(self.connection)
             with chunk.event_stream(batch_id=None) as stream:
                 stage_events(self.connection, stream)
-            new = insert_staged(self.connection, batch_id)
+            inserted = insert_staged(self.connection, batch_id)
+            self.added.extend((account, at) for account, _, at in inserted.events())
             conflicts = staged_conflicts(self.connection)
             unstage(self.connection)
             content = json.dumps([[row.quarantine_id, row.fields] for row in rows], sort_keys=True)
@@ -95,9 +98,9 @@ class _Requeue:
                 self.connection,
                 Batch(
                     batch_id=batch_id, source=rows[0].source, content_sha256=hashlib.sha256(content.encode()).hexdigest(),
-                    mapping=mapping.name, mapping_sha256=mapping.sha256, chunk=0, chunk_rows=len(rows), read=len(rows), new=new,
-                    duplicate=chunk.events - new - len(conflicts), conflict=len(conflicts), refused=len(refused), clamped=chunk.clamped,
-                    loaded_at=now, author=self.author,
+                    mapping=mapping.name, mapping_sha256=mapping.sha256, chunk=0, chunk_rows=len(rows), read=len(rows), new=inserted.count,
+                    duplicate=chunk.events - inserted.count - len(conflicts), conflict=len(conflicts), refused=len(refused),
+                    clamped=chunk.clamped, loaded_at=now, author=self.author,
                 ),
             )  # fmt: skip
             in_conflict = dict(conflicts)

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.versions import check_versions
 from ledger.errors import LedgerError
+from ledger.store.cells import lock_cells, mark_changed_coverage, remember_coverage
 from ledger.store.contracts import StoredVersion, add_versions, content_hash, lock_contracts, stored_versions
 from ledger.store.database import Database
 from ledger.workflows.contract import CheckedFile, check_contracts
@@ -51,7 +52,10 @@ def register_contracts(database: Database, paths: Sequence[Path], *, author: str
             together = check_versions([(version.file, version.contract) for version in (*stored.values(), *new)]) if new else ()
             if any(finding.severity is Severity.ERROR for finding in together):
                 return Registered(files=files, together=together, added=(), already_there=())
+            remember_coverage(connection)
             add_versions(connection, new)
+            lock_cells(connection)
+            mark_changed_coverage(connection)
     except IntegrityError as error:
         # Days of contracts in different zones overlap by hours, which only instants show.
         if "ex_account_covered_in_force" not in str(error.orig):

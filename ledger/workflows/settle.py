@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
-from importlib.metadata import version as package_version
 from operator import attrgetter
 from pathlib import Path
 from urllib.parse import quote
 
+import tzdata
 from iso4217 import Currency
 from sqlalchemy import Connection
 
@@ -144,11 +144,11 @@ def settle_period(
             fault_point("settle.after_contract")
         if not dry_run and drafts:
             seen = {terms.last.id: {str(one.contract.version): one.content_sha256 for one in versions} for versions, terms in contracts}
-            timezone_data = package_version("tzdata")
+            timezone_data = tzdata.__version__
             keep_drafts(connection, drafts, period=period, contract_hashes=seen, timezone_data=timezone_data, settled_at=now, author=author)
             fault_point("settle.before_commit")
     fault_point("settle.after_commit")
-    files = [] if dry_run or output is None or not statements else _write_documents(output / period, statements)
+    files = [] if dry_run or output is None or not statements else _write_documents(output / period, statements, drafts)
     return Settled(period=period, statements=tuple(statements), stopped=tuple(stopped), warnings=tuple(warnings), files=tuple(files))
 
 
@@ -228,15 +228,15 @@ def _hashes(versions: Sequence[StoredVersion], terms: Period) -> dict[int, str]:
     return {piece.contract.version: hashes[piece.contract.version] for piece in terms.pieces}
 
 
-def _write_documents(folder: Path, statements: Sequence[Statement]) -> list[Path]:
-    """Writes each statement as JSON and as an invoice; a file is whole or not there, and can be written again from the draft."""
+def _write_documents(folder: Path, statements: Sequence[Statement], drafts: Sequence[Draft]) -> list[Path]:
+    """Writes each draft's JSON and its statement as an invoice; a file is whole or not there, and can be written again from the draft."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         written = []
-        for statement in statements:
+        for statement, draft in zip(statements, drafts, strict=True):
             name = quote(statement.contract.id, safe="")
             for suffix, content in (
-                (".json", canonical_bytes(statement_to_json(statement))),
+                (".json", draft.document.encode()),
                 (".html", invoice_html(statement).encode()),
             ):
                 path = folder / f"{name}{suffix}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from ledger.errors import LedgerError
+from ledger.store.cells import change_events
 from ledger.store.database import Database
 from ledger.store.events import Revision, add_void, latest_revisions, lock_request
 
@@ -27,6 +28,7 @@ def void_request(database: Database, request_id: str, *, account: str | None, re
     with database.engine.begin() as connection:
         current = the_request(connection, request_id, account)
         done = add_void(connection, current, kind="void", reason=reason, author=author, voided_at=database.now())
+        change_events(connection, [(current.account, current.fields["received_at"], -1)] if done else [])
         return Voided(account=current.account, request_id=request_id, revision=current.revision, now=done)
 
 

@@ -63,7 +63,8 @@ def settle_cells(terms: Period, engine: Engine, cells: exp.Query) -> dict[str, A
         unresolved=Unresolved(),
         changed_afterwards=ChangedAfterwards(),
     )
-    return statement_to_json(settle(terms, rated.cells, rated.judgement, rated.refunded, rated.percentiles_us, surroundings))
+    judged = rated.judged
+    return statement_to_json(settle(terms, judged.cells, judged.judgement, rated.refunded, rated.percentiles_us, surroundings))
 
 
 def load(events: Sequence[Row], folder: Path) -> duckdb.DuckDBPyConnection:
