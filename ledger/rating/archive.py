@@ -36,7 +36,7 @@ RULES = {
 }
 WHOLE_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 PATTERN = re.compile(r"[*?\[]")
-UNREADABLE = (duckdb.IOException, duckdb.InvalidInputException)
+OURS = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)  # a query of ours is wrong, no file
 CURE = "archives hold events as they are stored; load telemetry with: ledger ingest"
 
 
@@ -65,8 +65,10 @@ def readable(path: Path) -> Iterator[None]:
     """What DuckDB finds wrong with the files, whenever it reads them, is said of the path."""
     try:
         yield
-    except UNREADABLE as error:
-        raise LedgerError(f"{path}: {str(error).splitlines()[0]}", cure=CURE) from error
+    except OURS:
+        raise
+    except duckdb.Error as error:
+        raise LedgerError(f"{path} cannot be read: {' '.join(str(error).split())}", cure=CURE) from error
 
 
 def _read(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> duckdb.DuckDBPyRelation:

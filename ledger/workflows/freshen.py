@@ -49,6 +49,13 @@ def fresh_snapshot(database: Database, start: datetime, end: datetime, contract_
             yield connection
 
 
+@contextmanager
+def any_snapshot(database: Database) -> Iterator[Connection]:
+    """A transaction that sees one state of the database, whatever is stale in it: for those who do not read kept cells, or doubt them."""
+    with database.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
+        yield connection
+
+
 def freshen(database: Database, start: datetime, end: datetime, contract_ids: Collection[str] | None = None) -> None:
     """Compute again what is stale of these contracts (None: of all) in [start, end). Loads wait meanwhile with what they add."""
     with database.engine.connect() as connection:

@@ -15,7 +15,7 @@ from ledger.settlement.calendar import days_between, month_anywhere, zone
 from ledger.store.cell_differences import ContractDay, days_with_cells, differing_accounts, differing_days, events_span
 from ledger.store.cells import Spans, coverage, stale_spans
 from ledger.store.database import Database
-from ledger.workflows.freshen import contracts_of, stored_plans, whole_days
+from ledger.workflows.freshen import any_snapshot, contracts_of, stored_plans, whole_days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class VerifiedCells:
 
 def verify_cells(database: Database, period: str | None = None) -> VerifiedCells:
     """Compare all that is kept, or what is kept of a month, with what the events give: in one snapshot, beside running loads."""
-    with database.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
+    with any_snapshot(database) as connection:
         return kept_against_events(connection, period)
 
 
