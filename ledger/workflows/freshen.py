@@ -88,8 +88,7 @@ def add_cells(connection: Connection, plans: list[Plan]) -> None:
 
 def contracts_of(connection: Connection, contract_ids: Collection[str]) -> dict[tuple[str, int], Contract]:
     """All versions of these contracts, by contract and version."""
-    stored = (one.contract for contract_id in contract_ids for one in stored_versions(connection, contract_id))
-    return {(contract.id, contract.version): contract for contract in stored}
+    return {(one.contract.id, one.contract.version): one.contract for one in stored_versions(connection, contract_ids)}
 
 
 def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Spans:
