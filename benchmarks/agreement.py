@@ -35,9 +35,7 @@ def found_by_ledger(output: str) -> LedgerFound:
     """Of `ledger settle --format json`."""
     statements = json.loads(output)
     usage = {(one["contract"], line["model"], line["band"]) for one in statements for line in one["lines"] if line["kind"] == "usage"}
-    return LedgerFound(
-        breaches=sum(len(one["windows"]["breaches"]) for one in statements), bands=Counter(band for _, _, band in usage)
-    )
+    return LedgerFound(breaches=sum(len(one["windows"]["breaches"]) for one in statements), bands=Counter(band for _, _, band in usage))
 
 
 def found_by_peer(output: str) -> PeerFound:

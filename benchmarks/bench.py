@@ -124,10 +124,6 @@ class Bench:
         """The whole process of an anchor over the month's Parquet file."""
         return self.run([sys.executable, script, self.month(rows) / "events.parquet"])
 
-    def help(self, *command: str) -> str:
-        """What `ledger COMMAND --help` says."""
-        return self.run([sys.executable, "-m", "ledger", *command, "--help"]).output
-
     def run(self, command: Sequence[object], environment: dict[str, str] | None = None, codes: Sequence[int] = (0,)) -> Run:
         """The process from start to end, on the same cores.
 

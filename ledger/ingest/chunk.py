@@ -4,6 +4,7 @@ Takes a span of records and the mapping and gives a `Chunk`: counts, the events 
 the store has found them) the rows in conflict. Rows stay inside DuckDB. Source: specification, section 2.
 """
 
+import json
 import os
 import threading
 from collections import Counter
@@ -62,12 +63,7 @@ class Chunk:
     def refused_stream(self, conflicts: Sequence[tuple[int, str]] = (), *, conflicts_only: bool = False) -> Iterator[IO[bytes]]:
         """CSV of the refused rows, those in conflict (record and detail) among them, or alone:
         line, reason, detail, row_sha256, fields, account, received_at."""
-        self.connection.execute("CREATE OR REPLACE TEMP TABLE conflict (record BIGINT, detail VARCHAR)")
-        if conflicts:
-            self.connection.execute(
-                "INSERT INTO conflict SELECT unnest($1::BIGINT[]), unnest($2::VARCHAR[])",
-                [[record for record, _ in conflicts], [detail for _, detail in conflicts]],
-            )
+        self._list("conflict", {"record": "BIGINT", "detail": "VARCHAR"}, conflicts)
         relation = self.connection.sql(
             "SELECT line, reason, detail, sha256(kind || fields || coalesce(raw, '')), fields, readable_account, "
             "make_timestamp(received_us)::VARCHAR || '+00' FROM ("
@@ -83,19 +79,28 @@ class Chunk:
     def list_events(self, new: Sequence[tuple[str, str]] | None) -> None:
         """Make the temporary view `arrived` of the events as a plan reads them, with `received_at` in microseconds since 1970: of all, or
         of the first one of each of these identities (account, request_id)."""
-        self.connection.execute("CREATE OR REPLACE TEMP TABLE arrived_record (record BIGINT)")
-        if new:
-            self.connection.execute(
-                "INSERT INTO arrived_record SELECT min(record) FROM judged WHERE reason IS NULL AND (event_account, event_request_id) IN "
-                "(SELECT unnest($1::VARCHAR[]), unnest($2::VARCHAR[])) GROUP BY event_account, event_request_id",
-                [[account for account, _ in new], [request_id for _, request_id in new]],
-            )
+        self._list("arrived_identity", {"account": "VARCHAR", "request_id": "VARCHAR"}, new or ())
+        self.connection.execute(
+            "CREATE OR REPLACE TEMP TABLE arrived_record AS SELECT min(record) AS record FROM judged "
+            "JOIN arrived_identity ON account = event_account AND request_id = event_request_id "
+            "WHERE reason IS NULL GROUP BY event_account, event_request_id"
+        )
         columns = ", ".join(f"event_{name} AS {name}" for name in EVENT_FIELDS if name != "received_at")
         chosen = "" if new is None else "AND record IN (FROM arrived_record)"
         self.connection.execute(
             f"CREATE OR REPLACE TEMP VIEW arrived AS SELECT received_us AS received_at, 1::SMALLINT AS revision, {columns} "  # noqa: S608
             f"FROM judged WHERE reason IS NULL {chosen}"
         )
+
+    def _list(self, name: str, columns: dict[str, str], rows: Sequence[tuple[object, ...]]) -> None:
+        """Make a temporary table of these rows."""
+        # They go over as one JSON text: for every value in a list the driver would look for pandas.
+        names = ", ".join(f"{column} {kind}" for column, kind in columns.items())
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({names})")
+        if rows:
+            texts = json.dumps([dict(zip(columns, row, strict=True)) for row in rows])
+            listed = "unnest(from_json($rows::JSON, $shape), recursive := true)"
+            self.connection.execute(f"INSERT INTO {name} SELECT {listed}", {"rows": texts, "shape": json.dumps([columns])})
 
     def refused_records(self) -> dict[int, tuple[Reason, str]]:
         """Reason and detail of every refused record, by its number."""

@@ -22,7 +22,7 @@ from ledger.contract.model import Async, CircuitBreaker, ColdStart, Contract
 from ledger.rating import cold_start, sql
 from ledger.rating.definition import latency_us
 from ledger.rating.terms import Terms, terms_of
-from ledger.settlement.calendar import WINDOW_STEPS, Days, days_between
+from ledger.settlement.calendar import WINDOW_STEPS, Days, days_touched
 from ledger.settlement.cell import Outcome
 
 # What of an event decides its classification, and nothing else.
@@ -258,7 +258,7 @@ class Plan:
 
     @cached_property
     def _days(self) -> Days:
-        return days_between(self.terms.timezone, self._spans[0][0], self._spans[-1][1])
+        return days_touched(self.terms.timezone, self._spans[0][0], self._spans[-1][1])
 
     # -- step 1: outcome
 

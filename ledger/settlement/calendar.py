@@ -115,16 +115,18 @@ def local_days(zone_name: str, from_on: date, until_on: date) -> Days:
     return Days(starts=tuple(starts), end=end)
 
 
-def days_between(zone_name: str, start: datetime, end: datetime) -> Days:
-    """The local days of [start, end): instants, both starts of local days, in this order.
+def days_touched(zone_name: str, start: datetime, end: datetime) -> Days:
+    """The local days that the instants of [start, end) lie in, whole.
 
-    >>> may, june = day_start("Asia/Shanghai", date(2026, 5, 1)), day_start("Asia/Shanghai", date(2026, 6, 1))
-    >>> len(days_between("Asia/Shanghai", may, june).starts)
-    31
+    >>> may = day_start("Asia/Shanghai", date(2026, 5, 1))
+    >>> [start.isoformat() for start in days_touched("Asia/Shanghai", may - DAY / 2, may + DAY).starts]
+    ['2026-04-29T16:00:00+00:00', '2026-04-30T16:00:00+00:00']
     """
-    tz = zone(zone_name)
-    last_on = (end - timedelta(microseconds=1)).astimezone(tz).date()
-    return local_days(zone_name, start.astimezone(tz).date(), last_on + DAY)
+    tz, last = zone(zone_name), end - timedelta(microseconds=1)
+    # Not by the dates of the instants alone: where clocks go back over midnight, a day's first hour is followed by the day before.
+    days = local_days(zone_name, start.astimezone(tz).date() - DAY, last.astimezone(tz).date() + 2 * DAY)
+    first, end_of_last = days.day_of(start)[0], days.day_of(last)[1]
+    return Days(starts=tuple(one for one in days.starts if first <= one < end_of_last), end=end_of_last)
 
 
 def window_end(window: str, start: datetime, days: Days) -> datetime:

@@ -15,7 +15,7 @@ from ledger.fault_point import fault_point
 from ledger.rating import sql
 from ledger.rating.plan import CELL_COLUMNS, COLD_START_COLUMNS, Coverage, Plan, plans_of
 from ledger.rating.postgres import PostgresEngine, current_events
-from ledger.settlement.calendar import days_between
+from ledger.settlement.calendar import days_touched
 from ledger.store.cells import Spans, coverage, lock_cells, lock_for_deltas, remove_days, stale_spans
 from ledger.store.contracts import stored_versions
 from ledger.store.database import Database
@@ -97,7 +97,7 @@ def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Span
     days: Spans = {}
     for contract_id, pieces in spans.items():
         for start, end in pieces:
-            touched = days_between(zones[contract_id], start, end)
+            touched = days_touched(zones[contract_id], start, end)
             days.setdefault(contract_id, []).append((touched.starts[0], touched.end))
     return days
 

@@ -4,8 +4,8 @@ Source: specification, sections 8 ("Life of a period") and 9.
 """
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from operator import attrgetter
@@ -91,57 +91,39 @@ def settle_period(
     is told (contract id, position from 1, how many) before each.
     """
     now = database.now()
-    stopped: list[Stopped] = []
     with database.engine.begin() as connection:
         keep_readings(connection)
     of_contracts = None if contract_id is None else [contract_id]
     snapshot = fresh_snapshot(database, *month_anywhere(period), of_contracts) if archive is None else any_snapshot(database)
     with one_settlement_at_a_time(database.engine), snapshot as connection:
-        in_force = contracts_in_force(connection, period, contract_id)
-        if not in_force:
-            what = "no contract" if contract_id is None else f"no version of contract {contract_id}"
-            raise NothingToSettle(f"{what} is in force in {period}", cure="see: ledger contract list", exit_code=1)
-        contracts = []
-        for versions, terms in in_force:
-            too_early = None if provisional else _too_early(terms, now)
-            if too_early:
-                stopped.append(too_early)
-            else:
-                contracts.append((versions, terms))
-        periods = [terms for _, terms in contracts]
-        intervals = stored_intervals(connection)
+        contracts, stopped = _to_settle(connection, period, contract_id, now, provisional=provisional)
+        periods, intervals = [terms for _, terms in contracts], stored_intervals(connection)
         if archive is None:
-            rated = rate_stored(connection, periods, intervals, now)
-            unresolved, changed = count_unresolved(connection, periods), count_changed_afterwards(connection, periods)
-            # Contracts of one zone share the month.
-            unassigned = {span: count_unassigned(connection, *span) for span in {(terms.start, terms.end) for terms in periods}}
+            rated, noted = rate_stored(connection, periods, intervals, now), _note(connection, periods)
         else:
-            rated = rate_archived(archive, periods, intervals, now)
-            unresolved, changed, unassigned = {}, {}, {}
+            rated, noted = rate_archived(archive, periods, intervals, now), _Noted()
         statements: list[Statement] = []
         warnings: list[str] = []
         drafts: list[Draft] = []
         for position, (versions, terms) in enumerate(contracts, start=1):
             on_contract(terms.last.id, position, len(contracts))
             one = rated[terms.last.id]
-            judged = one.judged
-            if judged.unrated:
-                stopped.append(_stopped_by(None if archive else connection, terms, judged.unrated))
+            if one.judged.unrated:
+                stopped.append(_stopped_by(None if archive else connection, terms, one.judged.unrated))
                 continue
-            unassigned_by_account = unassigned.get((terms.start, terms.end), {})
             surroundings = Surroundings(
                 state="provisional" if provisional else "draft",
                 contract_hashes=_hashes(versions, terms),
                 minor_digits=minor_digits_of(terms),
-                unresolved=replace(unresolved.get(terms.last.id, Unresolved()), unassigned=sum(unassigned_by_account.values())),
-                changed_afterwards=changed.get(terms.last.id, ChangedAfterwards()),
+                unresolved=replace(noted.unresolved.get(terms.last.id, Unresolved()), unassigned=sum(noted.unassigned_of(terms).values())),
+                changed_afterwards=noted.changed_afterwards.get(terms.last.id, ChangedAfterwards()),
                 is_test=database.is_test,
             )
-            statement = settle(terms, judged.cells, judged.judgement, one.refunded, one.percentiles_us, surroundings)
+            statement = settle(terms, one.judged.cells, one.judged.judgement, one.refunded, one.percentiles_us, surroundings)
             statements.append(statement)
             drafts.append(_draft(statement, one))
             warnings += _breaker_warnings(terms, intervals)
-            warnings += [line for line in _unassigned_warnings(unassigned_by_account) if line not in warnings]
+            warnings += [line for line in _unassigned_warnings(noted.unassigned_of(terms)) if line not in warnings]
             fault_point("settle.after_contract")
         if not dry_run and drafts:
             seen = {terms.last.id: {str(one.contract.version): one.content_sha256 for one in versions} for versions, terms in contracts}
@@ -151,6 +133,41 @@ def settle_period(
     fault_point("settle.after_commit")
     files = [] if dry_run or output is None or not statements else _write_documents(output / period, statements, drafts)
     return Settled(period=period, statements=tuple(statements), stopped=tuple(stopped), warnings=tuple(warnings), files=tuple(files))
+
+
+def _to_settle(
+    connection: Connection, period: str, contract_id: str | None, now: datetime, *, provisional: bool
+) -> tuple[list[tuple[list[StoredVersion], Period]], list[Stopped]]:
+    """The contracts in force in the period, and those of them that cannot be settled yet. Raises NothingToSettle if there is none."""
+    in_force = contracts_in_force(connection, period, contract_id)
+    if not in_force:
+        what = "no contract" if contract_id is None else f"no version of contract {contract_id}"
+        raise NothingToSettle(f"{what} is in force in {period}", cure="see: ledger contract list", exit_code=1)
+    too_early = {terms.last.id: None if provisional else _too_early(terms, now) for _, terms in in_force}
+    ready = [(versions, terms) for versions, terms in in_force if too_early[terms.last.id] is None]
+    return ready, [stopped for stopped in too_early.values() if stopped is not None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Noted:
+    """What the database says of periods besides their events: by contract, and by span the events of accounts that no contract covers."""
+
+    unresolved: Mapping[str, Unresolved] = field(default_factory=dict)
+    changed_afterwards: Mapping[str, ChangedAfterwards] = field(default_factory=dict)
+    unassigned: Mapping[tuple[datetime, datetime], dict[str, int]] = field(default_factory=dict)
+
+    def unassigned_of(self, terms: Period) -> dict[str, int]:
+        """The events that no contract covers in the month, by account."""
+        return self.unassigned.get((terms.start, terms.end), {})
+
+
+def _note(connection: Connection, periods: Sequence[Period]) -> _Noted:
+    spans = {(terms.start, terms.end) for terms in periods}  # contracts of one zone share theirs
+    return _Noted(
+        unresolved=count_unresolved(connection, periods),
+        changed_afterwards=count_changed_afterwards(connection, periods),
+        unassigned={span: count_unassigned(connection, *span) for span in spans},
+    )
 
 
 def _too_early(terms: Period, now: datetime) -> Stopped | None:

@@ -17,7 +17,7 @@ from ledger.fault_point import fault_point
 from ledger.ingest.chunk import Chunk, csv_stream
 from ledger.rating.duckdb import EPOCH, Microseconds, all_of
 from ledger.rating.plan import Coverage, Plan, plans_of
-from ledger.settlement.calendar import DAY, local_days, zone
+from ledger.settlement.calendar import days_touched
 from ledger.store.cells import (
     CELL_COLUMNS,
     COLD_START_COLUMNS,
@@ -179,8 +179,8 @@ def read_rules(connection: Connection, months: Span, accounts: frozenset[str]) -
     pieces = []
     for one in covered:
         zone_name = contracts[one.contract_id, one.version].calendar.timezone
-        first, last = days_touched(zone_name, max(one.start, start), end if one.end is None else min(one.end, end))
-        pieces.append(Coverage(account=one.account, contract_id=one.contract_id, version=one.version, start=first, end=last))
+        days = days_touched(zone_name, max(one.start, start), end if one.end is None else min(one.end, end))
+        pieces.append(Coverage(account=one.account, contract_id=one.contract_id, version=one.version, start=days.starts[0], end=days.end))
     needed = {(one.contract_id, one.version): contracts[one.contract_id, one.version] for one in pieces}
     plans = plans_of(needed, pieces, *breakers_and_loads(stored_intervals(connection)), all_of(ARRIVED))
     return _Rules(basis=basis, accounts=accounts, plans=tuple(map(_compiled, plans)))
@@ -195,17 +195,6 @@ def _compiled(plan: Plan) -> _Compiled:
         accounts=frozenset(one.account for one in plan.coverage),
         insertions=tuple(exp.insert(query, table, columns=columns).sql(Microseconds) for query, table, columns in queries),
     )
-
-
-def days_touched(zone_name: str, start: datetime, end: datetime) -> Span:
-    """The local days that [start, end) touches, as instants. Not by the date of the instants: clocks may go back over a midnight."""
-    first, last = (_day_of(zone_name, instant) for instant in (start, end - MICROSECOND))
-    return first[0], last[1]
-
-
-def _day_of(zone_name: str, instant: datetime) -> Span:
-    on = instant.astimezone(zone(zone_name)).date()
-    return local_days(zone_name, on - DAY, on + 2 * DAY).day_of(instant)
 
 
 def mark_intervals(connection: Connection, added: Sequence[Interval]) -> None:

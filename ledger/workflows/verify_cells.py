@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from ledger.rating import sql
 from ledger.rating.plan import CELL_COLUMNS, COLD_START_COLUMNS, Plan
 from ledger.rating.postgres import PostgresEngine
-from ledger.settlement.calendar import days_between, month_anywhere, zone
+from ledger.settlement.calendar import days_touched, month_anywhere, zone
 from ledger.store.cell_differences import ContractDay, days_with_cells, differing_accounts, differing_days, kept_span
 from ledger.store.cells import Spans, coverage, stale_spans
 from ledger.store.database import Database
@@ -80,5 +80,5 @@ def _compute(engine: PostgresEngine, plans: list[Plan]) -> None:
 
 def _is_stale(day: ContractDay, stale: Spans, zones: dict[str, str]) -> bool:
     contract_id, start = day
-    end = days_between(zones[contract_id], start, start + timedelta(microseconds=1)).end
+    end = days_touched(zones[contract_id], start, start + timedelta(microseconds=1)).end
     return any(first < end and (last is None or last > start) for first, last in stale.get(contract_id, ()))

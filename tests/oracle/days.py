@@ -39,7 +39,7 @@ def month_days(period: str) -> tuple[date, date]:
     return date(year, month, 1), date(year + month // 12, month % 12 + 1, 1)
 
 
-def days_between(start: datetime, end: datetime, timezone: str) -> list[tuple[datetime, datetime]]:
+def days_touched(start: datetime, end: datetime, timezone: str) -> list[tuple[datetime, datetime]]:
     """The local days of [start, end), each with its start and the start of the next; skipped days are left out."""
     zone = ZoneInfo(timezone)
     starts = set()

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.oracle.charges import MINOR_DIGITS, Json, Money, plain_line, priced_lines, tokens_of, usage_key, usage_lines
 from tests.oracle.classification import classify, count_events, is_failure
-from tests.oracle.days import day_start, days_between, month_days
+from tests.oracle.days import day_start, days_touched, month_days
 from tests.oracle.telemetry import read_events
 from tests.oracle.terms import Stretch, Terms, read_terms, stretches_in_force
 from tests.oracle.windows import Window, judge
@@ -47,7 +47,7 @@ def settle(
     last = max((stretch.terms for stretch in stretches), key=lambda terms: (terms.effective_from, terms.version))
 
     stored, _ = read_events(events, voids, clock)
-    requests = classify(stored, intervals, stretches, days_between(start, end, timezone))
+    requests = classify(stored, intervals, stretches, days_touched(start, end, timezone))
     windows, insufficient, overload = judge(requests)
     breaches = sorted((window for window in windows if window.is_breach), key=lambda window: (window.end, window.start, window.scope))
     used = spend_budget(breaches)

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from ledger.settlement.calendar import DAY, WINDOW_STEPS, Days, days_between, local_days, month_days, window_end, zone
+from ledger.settlement.calendar import DAY, WINDOW_STEPS, Days, days_touched, local_days, month_days, window_end, zone
 
 MINUTE = timedelta(minutes=1)
 
@@ -50,12 +50,12 @@ def test_windows_fill_each_day_from_midnight_and_end_at_the_next(timezone: str, 
 
 
 @pytest.mark.parametrize(("timezone", "period"), MONTHS)
-def test_the_days_between_two_starts_of_days_are_those_of_the_month(timezone: str, period: str) -> None:
+def test_the_days_touched_two_starts_of_days_are_those_of_the_month(timezone: str, period: str) -> None:
     days = local_days(timezone, *month_days(period))
     starts = (*days.starts, days.end)
     for first in range(len(days.starts)):
         for last in range(first + 1, len(starts)):
-            assert days_between(timezone, starts[first], starts[last]) == Days(starts=starts[first:last], end=starts[last])
+            assert days_touched(timezone, starts[first], starts[last]) == Days(starts=starts[first:last], end=starts[last])
 
 
 def test_runs_are_as_long_as_days_stay_equal() -> None:
