@@ -49,6 +49,13 @@ def fresh_snapshot(database: Database, start: datetime, end: datetime, contract_
             yield connection
 
 
+@contextmanager
+def any_snapshot(database: Database) -> Iterator[Connection]:
+    """A transaction that sees one state of the database, whatever is stale in it: for those who do not read kept cells, or doubt them."""
+    with database.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
+        yield connection
+
+
 def freshen(database: Database, start: datetime, end: datetime, contract_ids: Collection[str] | None = None) -> None:
     """Compute again what is stale of these contracts (None: of all) in [start, end). Loads wait meanwhile with what they add."""
     with database.engine.connect() as connection:
@@ -81,8 +88,7 @@ def add_cells(connection: Connection, plans: list[Plan]) -> None:
 
 def contracts_of(connection: Connection, contract_ids: Collection[str]) -> dict[tuple[str, int], Contract]:
     """All versions of these contracts, by contract and version."""
-    stored = (one.contract for contract_id in contract_ids for one in stored_versions(connection, contract_id))
-    return {(contract.id, contract.version): contract for contract in stored}
+    return {(one.contract.id, one.contract.version): one.contract for one in stored_versions(connection, contract_ids)}
 
 
 def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Spans:
