@@ -19,13 +19,13 @@ ADD_IT = "add it to the contract (models: served_as, or queues:) in a new versio
 def budget(database: Database, ctx: click.Context, contract_id: str | None, output_format: str) -> None:
     """Show how much of its error budget each contract has used in the month that runs.
 
-    Only windows that have ended are judged, so a verdict stays. Nothing is kept but figures that a settlement needs anyway.
+    Only windows that have ended are judged. Nothing is kept but figures that a settlement needs anyway.
 
     \b
     Exit codes, for scripts:
       0  no alert
       1  a contract used a model or a queue that it does not know, or none is in force
-      3  an alert is due: little of a budget is left, or something was refunded
+      3  an alert is due: little of a budget is left, or something was refunded; also if another contract cannot be judged
 
     \b
     Examples:

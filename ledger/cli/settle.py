@@ -83,6 +83,8 @@ def settle(
     elif settled.statements:
         write_finance_table(settled.statements, sys.stdout)
     _show_summary(settled, output, dry_run=dry_run)
+    if archive is not None:
+        echo(f"every row of {archive} was taken as one request: none was looked for twice, or for what the database knows of it", err=True)
     if settled.stopped:
         ctx.exit(1)
 

@@ -55,7 +55,7 @@ def archived_events(connection: duckdb.DuckDBPyConnection, path: Path) -> exp.Se
     broken = [rule for rule, holds in zip(RULES, kept or (), strict=True) if holds is False]
     if broken:
         raise LedgerError(
-            f"{path}: not every row keeps the rules of events: {', '.join(broken)}", cure=f"see which with: ledger ingest --check {path}"
+            f"{path}: not every row keeps the rules of events: {', '.join(broken)}", cure="look for such rows where the archive was written"
         )
     return all_of("archived_event")
 
@@ -82,6 +82,9 @@ def _check_columns(file: Path, archive: duckdb.DuckDBPyRelation) -> None:
     missing = [name for name in NEEDED if name not in found]
     if missing:
         raise LedgerError(f"{file}: no column {', '.join(missing)}", cure=CURE)
+    unknown = [name for name in found if name not in EVENT_COLUMNS]
+    if unknown:  # such as e2e_ms: a latency that is not read would be one that was not measured
+        raise LedgerError(f"{file}: no column of an archive: {', '.join(unknown)}", cure=f"its columns are {', '.join(EVENT_COLUMNS)}")
     for name in EVENT_COLUMNS:
         if name in found and found[name] not in _kinds(name):
             raise LedgerError(f"{file}: {name} is {found[name]}, expected {' or '.join(_kinds(name))}", cure=CURE)

@@ -382,7 +382,8 @@ class Plan:
             "queue": sql.column("queue"),
             "forfeited": self._forfeited(),
             "outcome": sql.column("outcome"),
-            "exemption": self._exemption(ranked=ranked),
+            # A place that no event can have is an unknown text to PostgreSQL, unless it is told.
+            "exemption": exp.cast(self._exemption(ranked=ranked), "smallint"),
             "latency_class": self._latency_class(),
         }
         assert tuple(parts) == SIGNATURE
@@ -437,7 +438,7 @@ class Plan:
         judged += [_is(outcome) for outcome, term in terms.items() if term.objective == "late"]
         in_objective = sql.both(sql.among(sql.column("queue"), self.terms.queues_judged), not_exempt, sql.either(*judged))
         return {
-            "tier": tier,
+            "tier": exp.cast(tier, "smallint"),
             "in_objective": in_objective,
             "late": sql.both(in_objective, sql.either(over_target, no_latency, failed)),
             "over": sql.both(in_objective, sql.either(reaches(self.terms.over_from_us), no_latency, failed)),

@@ -1,6 +1,7 @@
 """`ledger verify --cells`: what is kept is what the events give, and whatever is altered behind ledger's back is named."""
 
 import json
+import re
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -207,3 +208,16 @@ def test_a_long_list_is_cut_for_people_and_whole_for_programs(
     assert len(verify()["accounts"]) == 30
     shown = run_ledger("verify", "--cells").stdout.splitlines()
     assert len([line for line in shown if line.startswith("differs: ")]) == 20 and shown[-1] == "and 10 more: --format json lists them"
+
+
+@pytest.mark.parametrize("exemptions", ["[]", "\n  - {kind: cold_start, limit: 2, per: day, max_duration: 60s, multiplier: 1.0}"])
+def test_a_contract_without_other_exemptions_is_kept_and_verified_like_any(run_ledger: RunLedger, tmp_path: Path, exemptions: str) -> None:
+    text = re.sub(r"^exemptions:.*?^(?=[a-z])", f"exemptions: {exemptions}\n", BASE, flags=re.M | re.S)
+    assert f"exemptions: {exemptions}" in text
+    (tmp_path / "contract.yaml").write_text(text)
+    (tmp_path / "events.csv").write_text(f"{HEADER}\nacme-bank,r1,deepseek-v4,2026-05-06T10:00:00+08:00,0,310000,1000,500,load-1\n")
+    assert run_ledger("ingest", tmp_path / "events.csv").exit_code == 0
+    assert run_ledger("contract", "add", tmp_path / "contract.yaml").exit_code == 0  # what it covers is stale
+    assert run_ledger("settle", "2026-05", "--dry-run").exit_code == 0
+    result = run_ledger("verify", "--cells")
+    assert (result.exit_code, result.stdout.split(" ", 1)[0]) == (0, "1"), result.output
