@@ -214,7 +214,7 @@ def refused(path: Path) -> str:
 
 def test_an_archive_with_a_column_that_no_event_has_is_refused_by_its_name(tmp_path: Path) -> None:
     path = write_parquet(tmp_path / "may.parquet", [GOOD | {"e2e_ms": "310::BIGINT"}])
-    assert refusal(path) == f"{path}: no column of an archive: e2e_ms"
+    assert refused(path) == f"{path}: no column of an archive: e2e_ms"
 
 
 def test_a_refusal_is_two_lines_and_settles_nothing(run_ledger: RunLedger, add_case: Callable[[str], Case], tmp_path: Path) -> None:
