@@ -24,10 +24,9 @@ TOKENS = ("input_tokens", "cached_input_tokens", "output_tokens")
 LONGEST_US = 30 * 86_400_000_000
 LARGEST_TOKENS = 10**12
 
-# What must hold, each in one pass over a column or two; null where there are no rows. A missing request_id is not looked for: it would
-# be the one column that nothing else reads.
+# What must hold, each in one pass over a column or two; null where there are no rows.
 RULES = {
-    **{f"{name} is there": f"count({name}) = count(*)" for name in ("account", "model", "received_at")},
+    **{f"{name} is there": f"count({name}) = count(*)" for name in NEEDED},
     **{f"{name} is from 0 to 30 days": f"min({name}) >= 0 AND max({name}) <= {LONGEST_US}" for name in DURATIONS},
     **{f"{name} is from 0 to 10^12": f"min({name}) >= 0 AND max({name}) <= {LARGEST_TOKENS}" for name in TOKENS},
     "cached_input_tokens is a part of input_tokens": "bool_and(cached_input_tokens <= coalesce(input_tokens, 0))",
@@ -42,7 +41,7 @@ CURE = "archives hold events as they are stored; load telemetry with: ledger ing
 
 def archived_events(connection: duckdb.DuckDBPyConnection, path: Path) -> exp.Select:
     """The events of a Parquet file, or of all Parquet files below a folder. Raises LedgerError if they are not an archive."""
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+    files = sorted(file for file in path.rglob("*") if file.suffix.lower() == ".parquet") if path.is_dir() else [path]
     if not files:
         raise LedgerError(f"{path}: no Parquet file", cure=CURE)
     with readable(path):

@@ -5,7 +5,7 @@ Source: architecture, "The one idea"; decision record kept-cells.
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, text
 
@@ -23,6 +23,7 @@ from ledger.store.intervals import stored_intervals
 from ledger.workflows.rate import breakers_and_loads
 
 ATTEMPTS = 20
+MICROSECOND = timedelta(microseconds=1)
 
 
 @contextmanager
@@ -98,7 +99,7 @@ def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Span
     for contract_id, pieces in spans.items():
         merged = days.setdefault(contract_id, [])
         for start, end in pieces:
-            touched = days_touched(zones[contract_id], start, end)
+            touched = days_touched(zones[contract_id], start, max(end, start + MICROSECOND))  # somebody may have marked one instant
             first, last = touched.starts[0], touched.end
             if merged and first <= merged[-1][1]:
                 merged[-1] = (merged[-1][0], last)
