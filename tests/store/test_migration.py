@@ -1,18 +1,21 @@
 """The migrations give what the schema says, forwards and backwards, and twice at once."""
 
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, create_engine, text
+from sqlalchemy import Connection, create_engine, insert, text
 
 from ledger.bundle import bundled_folder
 from ledger.store.database import Database, connect, head_revision
 from ledger.store.embedded import Server
 from ledger.store.migration import migrate, upgrade
-from ledger.store.schema import metadata
+from ledger.store.schema import event, metadata, void
+from tests.store.test_rules import EVENT
+from tests.store.test_rules import ROWS as SAMPLES
 
 CATALOG = {
     "columns": """
@@ -27,6 +30,9 @@ CATALOG = {
         SELECT tablename, indexname, replace(indexdef, schemaname || '.', '') FROM pg_indexes
         WHERE schemaname = current_schema() AND tablename <> 'alembic_version' AND indexname NOT LIKE 'ex_%' ORDER BY 1, 2""",
 }
+
+
+VOID = SAMPLES[void]
 
 
 def catalog(connection: Connection) -> dict[str, list[object]]:
@@ -83,6 +89,29 @@ def test_the_batches_that_a_run_saw_are_kept_as_ranges_and_come_back(database: D
         migrate(connection, "0001")
         lists = connection.scalars(text("SELECT batches::text FROM run ORDER BY run_id")).all()
         assert lists == ["{}", "{1}", "{1,2,3,7,9,10}"]
+
+
+def test_what_a_database_holds_already_is_counted_and_its_cells_are_to_be_computed(database: Database) -> None:
+    at = datetime(2026, 5, 3, 2, 7, tzinfo=UTC)
+    with database.engine.begin() as connection:
+        migrate(connection, "0003")
+        migrate(connection, "0004")  # nothing is there
+        assert connection.execute(text("SELECT (SELECT count(*) FROM traffic), (SELECT count(*) FROM stale)")).one() == (0, 0)
+        migrate(connection, "0003")
+        for number, received_at in enumerate((at, at, at + timedelta(minutes=8), datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC))):
+            connection.execute(insert(event), EVENT | {"request_id": f"r{number}", "received_at": received_at})
+        connection.execute(insert(void), VOID | {"account": EVENT["account"], "request_id": "r1"})
+        spans = {"before": "[1960-01-01,1970-01-01)", "around": "[2026-01-01,2026-05-02)", "after": "[2026-06-01,)"}
+        for contract_id, span in spans.items():
+            connection.execute(text("INSERT INTO version_in_force VALUES (:id, 1, :span)"), {"id": contract_id, "span": span})
+        migrate(connection, "0004")
+        traffic = connection.execute(text("SELECT account, quarter_start, requests FROM traffic ORDER BY 2")).tuples().all()
+        assert traffic == [
+            ("acme-bank", datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), 1),
+            ("acme-bank", datetime(2026, 5, 3, 2, 0, tzinfo=UTC), 1),
+            ("acme-bank", datetime(2026, 5, 3, 2, 15, tzinfo=UTC), 1),
+        ]
+        assert connection.scalars(text("SELECT contract_id FROM stale")).all() == ["around"]
 
 
 def test_two_upgrades_at_once_are_harmless(server: Server) -> None:

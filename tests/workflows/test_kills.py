@@ -16,11 +16,18 @@ SEED = 20260501
 KILLS_PER_STEP = 5
 CHUNKS = 12  # more than the kills of one step can commit
 CHUNK_ROWS = 20
-INGEST_STEPS = ["ingest.before_copy", "ingest.after_copy", "ingest.after_batch", "ingest.before_commit", "ingest.after_commit"]
+INGEST_STEPS = [
+    *("ingest.before_copy", "ingest.after_copy", "ingest.after_batch", "ingest.before_cells", "ingest.after_cells"),
+    *("ingest.before_commit", "ingest.after_commit"),
+]
+FRESHEN_STEPS = ["freshen.before_remove", "freshen.before_commit"]
 SETTLE_STEPS = ["settle.after_contract", "settle.before_commit", "settle.after_commit", "settle.before_file"]
 CONTRACT = Path(__file__).parents[1] / "golden" / "cases" / "edges" / "contract.yaml"
 LOADED = "SELECT account, request_id, revision, received_at, inference_us, input_tokens FROM event ORDER BY request_id"
 REFUSED = "SELECT line, reason, row_sha256 FROM quarantine ORDER BY line"
+KEPT = """SELECT day_start, tier, late, sum(requests), sum(tokens_input) FROM cell GROUP BY 1, 2, 3 UNION ALL
+    SELECT quarter_start, NULL, NULL, sum(requests), NULL FROM traffic GROUP BY 1 ORDER BY 1, 2, 3"""
+STALE = "INSERT INTO stale (contract_id, spans) VALUES ('acme-bank-llm', '{[2026-05-03,2026-05-06)}')"
 
 
 def write_month(folder: Path) -> Path:
@@ -45,7 +52,8 @@ def run(url: str, *arguments: str | Path, fault: str = "") -> "subprocess.Comple
 
 def content(url: str) -> tuple[list[tuple[object, ...]], ...]:
     with psycopg.connect(url) as connection:
-        return connection.execute(LOADED).fetchall(), connection.execute(REFUSED).fetchall()
+        loaded, refused, kept = (connection.execute(query).fetchall() for query in (LOADED, REFUSED, KEPT))
+        return loaded, refused, kept
 
 
 def test_loading_killed_at_any_step_is_ended_by_the_same_command(
@@ -53,11 +61,13 @@ def test_loading_killed_at_any_step_is_ended_by_the_same_command(
 ) -> None:
     month, chance, hits = write_month(tmp_path), random.Random(SEED), Counter[str]()
     undisturbed = new_database()
-    assert run(undisturbed, "ingest", month).returncode == 0
+    for command in (("contract", "add", CONTRACT), ("ingest", month)):
+        assert run(undisturbed, *command).returncode == 0
     expected = content(undisturbed)
-    assert [len(part) for part in expected] == [CHUNKS * CHUNK_ROWS - 3, 2]
+    assert [len(part) for part in expected[:2]] == [CHUNKS * CHUNK_ROWS - 3, 2] and len(expected[2]) > 28
     for step in INGEST_STEPS:
         url = new_database()
+        assert run(url, "contract", "add", CONTRACT).returncode == 0
         for _ in range(KILLS_PER_STEP):
             killed = run(url, "ingest", month, fault=f"{step}:{chance.randint(1, 2)}")
             assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -65,7 +75,11 @@ def test_loading_killed_at_any_step_is_ended_by_the_same_command(
         ended = run(url, "ingest", month)
         assert ended.returncode == 0, ended.stderr
         assert content(url) == expected
-    record_property("kills", f"kills while loading, seed {SEED}: {dict(hits)}")
+    folding = new_database()
+    assert run(folding, "contract", "add", CONTRACT).returncode == 0
+    assert run(folding, "ingest", month, fault="fold.before_commit").returncode == -signal.SIGKILL
+    assert content(folding) == expected
+    record_property("kills", f"kills while loading, seed {SEED}: {dict(hits)}, and one while folding")
 
 
 def test_settling_killed_at_any_step_is_ended_by_the_same_command(
@@ -76,7 +90,10 @@ def test_settling_killed_at_any_step_is_ended_by_the_same_command(
     settle = ("settle", "2026-05", "--format", "json", "--output")
     expected = run(database_url, *settle, tmp_path / "undisturbed")
     hits = Counter[str]()
-    for step in SETTLE_STEPS:
+    for step in [*FRESHEN_STEPS, *SETTLE_STEPS]:
+        if step in FRESHEN_STEPS:
+            with psycopg.connect(database_url) as connection:
+                connection.execute(STALE)
         for _ in range(KILLS_PER_STEP):
             killed = run(database_url, *settle, tmp_path / "killed", fault=step)
             assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -87,4 +104,5 @@ def test_settling_killed_at_any_step_is_ended_by_the_same_command(
         assert written == {path.name: path.read_bytes() for path in (tmp_path / "undisturbed" / "2026-05").iterdir()}
     with psycopg.connect(database_url) as connection:
         assert connection.execute("SELECT count(*) FROM settlement").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM stale").fetchone() == (0,)
     record_property("kills", f"kills while settling, in order: {dict(hits)}")
