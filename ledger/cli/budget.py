@@ -38,7 +38,7 @@ def budget(database: Database, ctx: click.Context, contract_id: str | None, outp
     budgets = budgets_now(database, contract_id=contract_id)
     if output_format == "json":
         echo_json([budget_to_json(one) for one in budgets])
-    elif budgets:
+    elif budgets and sys.stdout is not None:
         write_budget_table(budgets, sys.stdout)
     if not budgets:
         what = "no contract" if contract_id is None else f"no version of contract {contract_id}"

@@ -80,7 +80,7 @@ def settle(
     )
     if output_format == "json":
         echo_json([statement_to_json(statement) for statement in settled.statements])
-    elif settled.statements:
+    elif settled.statements and sys.stdout is not None:
         write_finance_table(settled.statements, sys.stdout)
     _show_summary(settled, output, dry_run=dry_run)
     if archive is not None:
