@@ -8,6 +8,8 @@ from ledger.cli.options import echo_json, format_option, pass_database
 from ledger.cli.output import echo
 from ledger.store.database import Database
 
+ADD_IT = "add it to the contract (models: served_as, or queues:) in a new version, or void the requests"
+
 
 @click.command()
 @click.option("--contract", "contract_id", metavar="ID", help="Only this contract.")
@@ -17,8 +19,13 @@ from ledger.store.database import Database
 def budget(database: Database, ctx: click.Context, contract_id: str | None, output_format: str) -> None:
     """Show how much of its error budget each contract has used in the month that runs.
 
-    Only windows that have ended are judged, so a verdict stays. The exit code is 3 if an alert is due, 1 if a contract cannot be judged
-    because it does not know a model or a queue that was used.
+    Only windows that have ended are judged. Nothing is kept but figures that a settlement needs anyway.
+
+    \b
+    Exit codes, for scripts:
+      0  no alert
+      1  a contract used a model or a queue that it does not know, or none is in force
+      3  an alert is due: little of a budget is left, or something was refunded; also if another contract cannot be judged
 
     \b
     Examples:
@@ -29,17 +36,18 @@ def budget(database: Database, ctx: click.Context, contract_id: str | None, outp
     from ledger.workflows.budget import budgets_now
 
     budgets = budgets_now(database, contract_id=contract_id)
-    if not budgets:
-        what = "no contract" if contract_id is None else f"no version of contract {contract_id}"
-        echo(f"{what} is in force now; see: ledger contract list", err=True)
     if output_format == "json":
         echo_json([budget_to_json(one) for one in budgets])
-    elif budgets:
+    elif budgets and sys.stdout is not None:
         write_budget_table(budgets, sys.stdout)
-    unrated = [(one.contract_id, named) for one in budgets for named in one.unrated]
-    for contract, named in unrated:
-        echo(f"error: {contract} cannot be judged: it does not know the {named.what} {named.name!r}; add it in a new version", err=True)
+    if not budgets:
+        what = "no contract" if contract_id is None else f"no version of contract {contract_id}"
+        echo(f"error: {what} is in force this month\n  see: ledger contract list", err=True)
+    for one in budgets:
+        for named in one.unrated:
+            used = f"the {named.what} {named.name!r} ({named.requests:,} request{'' if named.requests == 1 else 's'})"
+            echo(f"error: {one.contract_id} cannot be judged: it does not know {used}\n  {ADD_IT}", err=True)
     if any(one.budget.alert for one in budgets):
         ctx.exit(3)
-    if unrated or not budgets:
+    if not budgets or any(one.unrated for one in budgets):
         ctx.exit(1)

@@ -40,7 +40,7 @@ def _month(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 
 def month_argument(*, required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The month that a command is about, as `period`."""
-    return click.argument("period", metavar="MONTH", callback=_month, required=required)
+    return click.argument("period", metavar="MONTH" if required else "[MONTH]", callback=_month, required=required)
 
 
 author_option = click.option(

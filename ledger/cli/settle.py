@@ -23,7 +23,7 @@ from ledger.workflows.settle import Settled, settle_period
     "archive",
     metavar="PATH",
     type=click.Path(exists=True, path_type=Path),
-    help="Dry run only: take the events of this Parquet file (or folder of them) in canonical columns, not those of the database.",
+    help="Dry run only: settle the requests of this Parquet file, or of all Parquet files below this folder.",
 )
 @click.option(
     "--output",
@@ -54,11 +54,16 @@ def settle(
     A draft replaces the one before it; settle as often as you like. A contract that cannot be settled does not hold up the others;
     the exit code is then 1.
 
+    With --events, the contracts of the database settle the requests of an archive instead of its own: Parquet files in the columns of
+    the specification's section 2, as ledger stores them, each request once and withdrawn ones left out. What waits in quarantine or was
+    changed afterwards is not known of an archive, and shown as 0.
+
     \b
     Examples:
       ledger settle 2026-05
       ledger settle 2026-05 --contract acme-bank-llm --dry-run
-      ledger settle 2026-05 --dry-run --events may.parquet
+      ledger settle 2026-05 --provisional --format json
+      ledger settle 2026-05 --dry-run --events archive/2026-05
     """
     if archive is not None and not dry_run:
         raise click.UsageError("--events needs --dry-run: what is kept and issued is settled from the database")
@@ -75,9 +80,11 @@ def settle(
     )
     if output_format == "json":
         echo_json([statement_to_json(statement) for statement in settled.statements])
-    elif settled.statements:
+    elif settled.statements and sys.stdout is not None:
         write_finance_table(settled.statements, sys.stdout)
     _show_summary(settled, output, dry_run=dry_run)
+    if archive is not None:
+        echo(f"every row of {archive} was taken as one request: none was looked for twice, or for what the database knows of it", err=True)
     if settled.stopped:
         ctx.exit(1)
 

@@ -37,21 +37,26 @@ def budget_to_json(one: BudgetNow) -> dict[str, Any]:
 
 
 def _lines(budgets: Sequence[BudgetNow]) -> Iterator[Line]:
-    table = Table("Contract", "Customer", "Month", ">Windows", ">Breaches", ">Used", ">Left", ">Refunded", "")
+    table = Table("Contract", "Customer", "Month", ">Windows", ">Missed", ">Forgiven", ">Left", ">Refunded", "")
     for one in budgets:
-        left = one.budget.allowed - one.budget.used
-        state = Span("cannot be judged", Style.YELLOW) if one.unrated else Span("ALERT" if one.budget.alert else "", Style.YELLOW)
-        table.add_row(
-            one.contract_id,
-            printable(one.customer),
-            one.period,
-            grouped_count(one.windows.judged),
-            grouped_count(one.windows.breached),
-            f"{one.budget.used} of {one.budget.allowed}",
-            str(left),
-            str(one.budget.refunded),
-            state,
-        )
+        table.add_row(one.contract_id, printable(one.customer), one.period, *_figures(one))
     yield (Span(f"Error budgets at {instant_text(budgets[0].now)}, from the windows that have ended", Style.BOLD),)
     yield ()
     yield from table.lines()
+    yield ()
+    yield (Span("  Missed windows are forgiven while the budget lasts; the others are refunded.", Style.DIM),)
+    yield (Span("  ALERT: little of the budget is left, or something was refunded.", Style.DIM),)
+
+
+def _figures(one: BudgetNow) -> list[str | Span]:
+    if one.unrated:
+        return ["-", "-", "-", "-", "-", Span("cannot be judged", Style.YELLOW)]
+    budget = one.budget
+    return [
+        grouped_count(one.windows.judged),
+        grouped_count(one.windows.breached),
+        f"{grouped_count(budget.used)} of {grouped_count(budget.allowed)}",
+        grouped_count(max(budget.allowed - budget.used, 0)),  # the month's last version may allow fewer
+        grouped_count(budget.refunded),
+        Span("ALERT" if budget.alert else "", Style.YELLOW),
+    ]

@@ -21,15 +21,15 @@ EVENT_COLUMNS = (
 _IDENTITY = ("account", "request_id", "revision")
 
 
-def current_events() -> exp.Select:
-    """The events that stand: those whose revision was not withdrawn."""
+def current_events(*, any_withdrawn: bool = True) -> exp.Select:
+    """The events that stand: those whose revision was not withdrawn. To look that up for every event takes a fifth of the time of
+    classifying them, which a database in which nothing was ever withdrawn need not spend."""
+    events = exp.select(*(sql.column(name, "e") for name in EVENT_COLUMNS)).from_(exp.to_table("event", alias="e"))
+    if not any_withdrawn:
+        return events
     same = [exp.EQ(this=sql.column(name, "v"), expression=sql.column(name, "e")) for name in _IDENTITY]
     withdrawn = exp.select(sql.number(1)).from_(exp.to_table("void", alias="v")).where(*same)
-    return (
-        exp.select(*(sql.column(name, "e") for name in EVENT_COLUMNS))
-        .from_(exp.to_table("event", alias="e"))
-        .where(exp.Not(this=exp.Exists(this=withdrawn)))
-    )
+    return events.where(exp.Not(this=exp.Exists(this=withdrawn)))
 
 
 def cold_start_events(start: datetime, end: datetime) -> exp.Select:
@@ -100,6 +100,10 @@ class PostgresEngine:
         """Add the query's rows, which have these columns, to a table."""
         with driver_cursor(self._connection) as cursor:
             cursor.execute(exp.insert(query, table, columns=columns).sql("postgres").encode())
+
+    def any_withdrawn(self) -> bool:
+        """Whether any event was ever withdrawn."""
+        return any(self.rows(exp.select(sql.number(1)).from_("void").limit(1)))
 
     def contracts_with_cold_starts(self, start: datetime, end: datetime) -> set[str]:
         """The contracts that have events of [start, end) which may be cold starts."""

@@ -59,10 +59,14 @@ def differing_accounts(connection: Connection, start: datetime, end: datetime) -
     return list(connection.scalars(query, {"start": start, "end": end}))
 
 
-def events_span(connection: Connection) -> tuple[datetime, datetime] | None:
-    """The first and last instants of all events, None if there are none."""
-    first, last = connection.execute(text("SELECT min(received_at), max(received_at) FROM event")).one()
-    return None if first is None else (first, last)
+def kept_span(connection: Connection) -> tuple[datetime, datetime] | None:
+    """The first and last instants of all events and of all that is kept of them, None if there is nothing."""
+    columns = (("event", "received_at"), ("traffic", "quarter_start"), ("cell", "day_start"), ("cold_start_event", "day_start"))
+    one = sql.SQL("SELECT min({column}) AS first, max({column}) AS last FROM {table}")
+    each = sql.SQL(" UNION ALL ").join(one.format(table=sql.Identifier(table), column=sql.Identifier(column)) for table, column in columns)
+    with driver_cursor(connection) as cursor:
+        spans = cursor.execute(sql.SQL("SELECT min(first), max(last) FROM ({each}) AS spans").format(each=each)).fetchone()
+    return None if spans is None or spans[0] is None else spans
 
 
 def _tables(name: str) -> tuple[sql.Identifier, sql.Identifier]:

@@ -5,7 +5,7 @@ Source: specification, section 3 ("stored by content", "the database refuses it 
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
@@ -92,9 +92,9 @@ def keep_readings(connection: Connection) -> None:
         connection.execute(upsert(contract_reading).on_conflict_do_nothing(), readings)
 
 
-def zones_in_force(connection: Connection, at: datetime) -> set[str]:
-    """The time zones of contracts in force at this instant."""
-    return {one.contract.calendar.timezone for one in stored_versions(connection, in_force=(at, at + timedelta(microseconds=1)))}
+def zones_in_force(connection: Connection, start: datetime, end: datetime) -> set[str]:
+    """The time zones of contracts in force at some instant of [start, end)."""
+    return {one.contract.calendar.timezone for one in stored_versions(connection, in_force=(start, end))}
 
 
 def add_versions(connection: Connection, added: Iterable[StoredVersion]) -> None:

@@ -3,6 +3,8 @@
 Takes an open database and gives a `BudgetNow` per contract; settles nothing. Source: specification, sections 7 and 9.
 """
 
+from datetime import timedelta
+
 from ledger.settlement.budget import BudgetNow, budget_of, give_verdicts
 from ledger.settlement.calendar import month_anywhere, zone
 from ledger.store.contracts import keep_readings, zones_in_force
@@ -12,13 +14,17 @@ from ledger.workflows.freshen import fresh_snapshot
 from ledger.workflows.in_force import contracts_in_force
 from ledger.workflows.rate import judge_stored
 
+A_MONTH = timedelta(days=32)
+
 
 def budgets_now(database: Database, *, contract_id: str | None = None) -> list[BudgetNow]:
-    """The budget of each contract in force now, or of the one, by id."""
+    """The budget of each contract in force in the local month that runs, or of the one, by id."""
     now = database.now()
     with database.engine.begin() as connection:
         keep_readings(connection)
-        months = sorted({f"{now.astimezone(zone(name)):%Y-%m}" for name in zones_in_force(connection, now)})
+        # Also of a contract that ended in this month, or begins in it.
+        zones = zones_in_force(connection, now - A_MONTH, now + A_MONTH)
+        months = sorted({f"{now.astimezone(zone(name)):%Y-%m}" for name in zones})
     found: list[BudgetNow] = []
     for month in months:
         start, end = month_anywhere(month)

@@ -5,7 +5,7 @@ Source: architecture, "The one idea"; decision record kept-cells.
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, text
 
@@ -23,6 +23,7 @@ from ledger.store.intervals import stored_intervals
 from ledger.workflows.rate import breakers_and_loads
 
 ATTEMPTS = 20
+MICROSECOND = timedelta(microseconds=1)
 
 
 @contextmanager
@@ -47,6 +48,13 @@ def fresh_snapshot(database: Database, start: datetime, end: datetime, contract_
             )
         with transaction:
             yield connection
+
+
+@contextmanager
+def any_snapshot(database: Database) -> Iterator[Connection]:
+    """A transaction that sees one state of the database, whatever is stale in it: for those who do not read kept cells, or doubt them."""
+    with database.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
+        yield connection
 
 
 def freshen(database: Database, start: datetime, end: datetime, contract_ids: Collection[str] | None = None) -> None:
@@ -81,8 +89,7 @@ def add_cells(connection: Connection, plans: list[Plan]) -> None:
 
 def contracts_of(connection: Connection, contract_ids: Collection[str]) -> dict[tuple[str, int], Contract]:
     """All versions of these contracts, by contract and version."""
-    stored = (one.contract for contract_id in contract_ids for one in stored_versions(connection, contract_id))
-    return {(contract.id, contract.version): contract for contract in stored}
+    return {(one.contract.id, one.contract.version): one.contract for one in stored_versions(connection, contract_ids)}
 
 
 def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Spans:
@@ -92,7 +99,7 @@ def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Span
     for contract_id, pieces in spans.items():
         merged = days.setdefault(contract_id, [])
         for start, end in pieces:
-            touched = days_touched(zones[contract_id], start, end)
+            touched = days_touched(zones[contract_id], start, max(end, start + MICROSECOND))  # somebody may have marked one instant
             first, last = touched.starts[0], touched.end
             if merged and first <= merged[-1][1]:
                 merged[-1] = (merged[-1][0], last)
@@ -110,4 +117,5 @@ def stored_plans(connection: Connection, days: Spans, contracts: dict[tuple[str,
         for last in [end if one.end is None else min(one.end, end)]
         if max(one.start, start) < last
     ]
-    return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), current_events())
+    events = current_events(any_withdrawn=PostgresEngine(connection).any_withdrawn())
+    return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), events)

@@ -19,7 +19,7 @@ from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
 from ledger.ingest.resubmission import judged_rows, mapping_of, record_number
 from ledger.store.cells import change_events
 from ledger.store.database import Database
-from ledger.store.events import Batch, add_batch, insert_staged, next_batch_id, stage_events, staged_conflicts, unstage
+from ledger.store.events import Batch, IdentityTaken, add_batch, insert_staged, next_batch_id, stage_events, staged_conflicts, unstage
 from ledger.store.quarantine import RefusedRow, add_refused, refused_rows, resolve
 
 
@@ -89,7 +89,12 @@ class _Requeue:
             batch_id = next_batch_id(self.connection)
             with chunk.event_stream(batch_id=None) as stream:
                 stage_events(self.connection, stream)
-            inserted = insert_staged(self.connection, batch_id)
+            try:
+                inserted = insert_staged(self.connection, batch_id)
+            except IdentityTaken as error:
+                raise LedgerError(
+                    "other loads of the same events are in the way; nothing was sent in", cure="run the command again", exit_code=4
+                ) from error
             self.added.extend((account, at) for account, _, at in inserted.events())
             conflicts = staged_conflicts(self.connection)
             unstage(self.connection)

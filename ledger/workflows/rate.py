@@ -55,14 +55,13 @@ def rate_archived(archive: Path, periods: Sequence[Period], intervals: Sequence[
         return {}
     import duckdb
 
-    from ledger.rating.archive import archived_events
+    from ledger.rating.archive import archived_events, readable
     from ledger.rating.duckdb import DuckDbEngine
 
-    with duckdb.connect() as memory:
+    with duckdb.connect() as memory, readable(archive):
         engine = DuckDbEngine(memory)
-        return rate_periods(
-            engine, classified_cells(engine, periods, intervals, archived_events(memory, archive)), _by_contract(periods), now
-        )
+        cells = classified_cells(engine, periods, intervals, archived_events(memory, archive))
+        return rate_periods(engine, cells, _by_contract(periods), now)
 
 
 def classified_cells(engine: Engine, periods: Sequence[Period], intervals: Sequence[Interval], source: exp.Query) -> exp.Query:

@@ -40,7 +40,7 @@ from ledger.store.settlements import (
     one_settlement_at_a_time,
     sample_requests,
 )
-from ledger.workflows.freshen import fresh_snapshot
+from ledger.workflows.freshen import any_snapshot, fresh_snapshot
 from ledger.workflows.in_force import contracts_in_force
 from ledger.workflows.rate import rate_archived, rate_stored
 
@@ -94,7 +94,8 @@ def settle_period(
     with database.engine.begin() as connection:
         keep_readings(connection)
     of_contracts = None if contract_id is None else [contract_id]
-    with one_settlement_at_a_time(database.engine), fresh_snapshot(database, *month_anywhere(period), of_contracts) as connection:
+    snapshot = fresh_snapshot(database, *month_anywhere(period), of_contracts) if archive is None else any_snapshot(database)
+    with one_settlement_at_a_time(database.engine), snapshot as connection:
         contracts, stopped = _to_settle(connection, period, contract_id, now, provisional=provisional)
         periods, intervals = [terms for _, terms in contracts], stored_intervals(connection)
         if archive is None:
@@ -108,7 +109,7 @@ def settle_period(
             on_contract(terms.last.id, position, len(contracts))
             one = rated[terms.last.id]
             if one.judged.unrated:
-                stopped.append(_stopped_by(connection, terms, one.judged.unrated))
+                stopped.append(_stopped_by(None if archive else connection, terms, one.judged.unrated))
                 continue
             surroundings = Surroundings(
                 state="provisional" if provisional else "draft",
@@ -209,15 +210,16 @@ def _unassigned_warnings(by_account: dict[str, int]) -> list[str]:
     return [f"no contract covers the requests of {', '.join(named)}{more}; add the accounts to a contract"]
 
 
-def _stopped_by(connection: Connection, terms: Period, unrated: Sequence[Unrated]) -> Stopped:
-    named = "; ".join(
-        f"{u.what} {u.name!r} with {u.requests:,} request{'' if u.requests == 1 else 's'}, "
-        f"such as {', '.join(sample_requests(connection, terms, u.what, u.name))}"
-        for u in unrated
-    )
+def _stopped_by(connection: Connection | None, terms: Period, unrated: Sequence[Unrated]) -> Stopped:
+    """What the contract does not know; with a connection, and requests of the database that used it."""
+    named = []
+    for one in unrated:
+        samples = [] if connection is None else sample_requests(connection, terms, one.what, one.name)
+        count = f"{one.requests:,} request{'' if one.requests == 1 else 's'}"
+        named.append(f"{one.what} {one.name!r} with {count}{', such as ' if samples else ''}{', '.join(samples)}")
     return Stopped(
         contract_id=terms.last.id,
-        problem=f"the contract does not know what was used in {terms.name}: {named}",
+        problem=f"the contract does not know what was used in {terms.name}: {'; '.join(named)}",
         cure="add it to the contract (models: served_as, or queues:) in a new version, or void the requests",
     )
 

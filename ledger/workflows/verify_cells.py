@@ -12,10 +12,10 @@ from ledger.rating import sql
 from ledger.rating.plan import CELL_COLUMNS, COLD_START_COLUMNS, Plan
 from ledger.rating.postgres import PostgresEngine
 from ledger.settlement.calendar import days_touched, month_anywhere, zone
-from ledger.store.cell_differences import ContractDay, days_with_cells, differing_accounts, differing_days, events_span
+from ledger.store.cell_differences import ContractDay, days_with_cells, differing_accounts, differing_days, kept_span
 from ledger.store.cells import Spans, coverage, stale_spans
 from ledger.store.database import Database
-from ledger.workflows.freshen import contracts_of, stored_plans, whole_days
+from ledger.workflows.freshen import any_snapshot, contracts_of, stored_plans, whole_days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +30,13 @@ class VerifiedCells:
 
 def verify_cells(database: Database, period: str | None = None) -> VerifiedCells:
     """Compare all that is kept, or what is kept of a month, with what the events give: in one snapshot, beside running loads."""
-    with database.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
+    with any_snapshot(database) as connection:
         return kept_against_events(connection, period)
 
 
 def kept_against_events(connection: Connection, period: str | None = None) -> VerifiedCells:
     """The same in the snapshot of the connection."""
-    found = events_span(connection) if period is None else month_anywhere(period)
+    found = kept_span(connection) if period is None else month_anywhere(period)
     if found is None:
         return VerifiedCells(agree=0, stale=0, differing=(), accounts=())
     start, end = found[0] - timedelta(days=2), found[1] + timedelta(days=2)  # whole days of any zone
@@ -49,14 +49,19 @@ def kept_against_events(connection: Connection, period: str | None = None) -> Ve
     # Beyond the days that were computed nothing is compared.
     first = max((spans[0][0] for spans in days.values()), default=start)
     last = min((spans[-1][1] for spans in days.values()), default=end)
-    known, marked = days_with_cells(connection, first, last, contract_ids), stale_spans(connection)
+    local = {
+        (contract_id, day): day.astimezone(zone(zones[contract_id])).date()
+        for contract_id, day in days_with_cells(connection, first, last, contract_ids)
+    }
+    known = {day for day, on in local.items() if period in (None, f"{on:%Y-%m}")}
+    marked = stale_spans(connection)
     stale = {day for day in known if _is_stale(day, marked, zones)}
-    differing = differing_days(connection, first, last, contract_ids) - stale
+    differing = differing_days(connection, first, last, contract_ids) & known - stale
     return VerifiedCells(
         agree=len(known) - len(stale) - len(differing),
         stale=len(stale),
-        differing=tuple(sorted((contract_id, day.astimezone(zone(zones[contract_id])).date()) for contract_id, day in differing)),
-        accounts=tuple(differing_accounts(connection, start, end)),
+        differing=tuple(sorted((contract_id, local[contract_id, day]) for contract_id, day in differing)),
+        accounts=tuple(differing_accounts(connection, *((start, end) if period is None else found))),
     )
 
 

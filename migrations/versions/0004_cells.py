@@ -81,7 +81,7 @@ CREATE INDEX ix_traffic_quarter_start ON traffic (quarter_start);
 INSERT INTO stale (contract_id, spans)
 SELECT contract_id, range_agg(in_force * hull)
 FROM version_in_force, (
-    SELECT tstzrange(min(received_at), max(received_at), '[]') AS hull FROM event HAVING min(received_at) IS NOT NULL
+    SELECT range_merge(quarter(min(received_at)), quarter(max(received_at))) AS hull FROM event HAVING min(received_at) IS NOT NULL
 ) events
 WHERE in_force && hull
 GROUP BY contract_id;
