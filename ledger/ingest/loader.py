@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar
 
 import psycopg
 from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
 
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
@@ -182,10 +183,11 @@ class _Loader:
                 return summary
             except IdentityTaken:
                 self.through_staging = True
-            except psycopg.OperationalError as error:
-                if not isinstance(error, psycopg.errors.DeadlockDetected) or attempt == ATTEMPTS - 1:
+            except (psycopg.OperationalError, OperationalError) as error:
+                cause = error.orig if isinstance(error, OperationalError) else error
+                if not isinstance(cause, psycopg.errors.DeadlockDetected) or attempt == ATTEMPTS - 1:
                     raise LedgerError(
-                        f"the database failed while {self.records.name} was loaded: {str(error).splitlines()[0]}",
+                        f"the database failed while {self.records.name} was loaded: {str(cause).splitlines()[0]}",
                         cure="run the command again; what was committed stays, the rest is loaded then", exit_code=4,
                     ) from error  # fmt: skip
         raise LedgerError(f"{self.records.name}: other loads of the same events are in the way", cure="run the command again", exit_code=4)

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from ledger.errors import LedgerError
 from ledger.rating.duckdb import all_of
-from ledger.rating.postgres import EVENT_COLUMNS
+from ledger.rating.plan import EVENT_COLUMNS
 
 TEXTS = ("account", "request_id", "model", "queue", "cold_start", "node")
 NEEDED = ("account", "request_id", "model", "received_at")

@@ -25,6 +25,12 @@ from ledger.rating.terms import Terms, terms_of
 from ledger.settlement.calendar import WINDOW_STEPS, Days, days_touched
 from ledger.settlement.cell import Outcome
 
+# What a plan reads of an event.
+EVENT_COLUMNS = (
+    *("account", "request_id", "revision", "model", "received_at", "queue", "status", "cold_start", "async_header", "node"),
+    *("queue_us", "prefill_us", "decode_us", "inference_us", "ttft_us", "e2e_us"),
+    *("input_tokens", "cached_input_tokens", "output_tokens"),
+)
 # What of an event decides its classification, and nothing else.
 SIGNATURE = ("account", "window_start", "model", "queue", "forfeited", "outcome", "exemption", "latency_class")
 SUMS = ("requests", "requests_without_usage", "tokens_input", "tokens_cached_input", "tokens_output")

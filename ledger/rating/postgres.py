@@ -8,15 +8,8 @@ from sqlalchemy import Connection
 from sqlglot import exp
 
 from ledger.rating import sql
-from ledger.rating.plan import CELL_COLUMNS, CLASSIFIED
+from ledger.rating.plan import CELL_COLUMNS, CLASSIFIED, EVENT_COLUMNS
 from ledger.store.events import driver_cursor
-
-EVENT_COLUMNS = (
-    *("account", "request_id", "revision", "model", "received_at", "queue", "status", "cold_start", "async_header", "node"),
-    *("queue_us", "prefill_us", "decode_us", "inference_us", "ttft_us", "e2e_us"),
-    *("input_tokens", "cached_input_tokens", "output_tokens"),
-)
-
 
 _IDENTITY = ("account", "request_id", "revision")
 

@@ -187,7 +187,7 @@ def mark_model_loads(connection: Connection, intervals: Sequence[Interval], vers
             "JOIN account_covered covered ON covered.account = event.account AND in_force @> received_at "
             "JOIN {versions} USING (contract_id, version) "
             # No wait is longer than 30 days.
-            "WHERE received_at >= %(first_start)s::timestamptz - interval '30 days' AND received_at < %(last_end)s::timestamptz"
+            "WHERE received_at >= %(first_start)s::timestamptz - interval '720 hours' AND received_at < %(last_end)s::timestamptz"
         ).format(versions=_GIVEN_VERSIONS),
         {
             **_versions(versions),

@@ -3,11 +3,12 @@
 Source: architecture, "The one idea"; decision record kept-cells.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, text
+from sqlglot import exp
 
 from ledger.contract.model import Contract
 from ledger.errors import LedgerError
@@ -65,6 +66,8 @@ def freshen(database: Database, start: datetime, end: datetime, contract_ids: Co
     with database.engine.begin() as connection:
         lock_cells(connection)
         spans = stale_spans(connection, contract_ids, start, end)
+        if not spans:  # somebody else computed them while this one waited for the lock
+            return
         contracts = contracts_of(connection, spans)
         days = whole_days(spans, contracts)
         fault_point("freshen.before_remove")
@@ -74,17 +77,21 @@ def freshen(database: Database, start: datetime, end: datetime, contract_ids: Co
         fault_point("freshen.before_commit")
 
 
-def add_cells(connection: Connection, plans: list[Plan]) -> None:
+def add_cells(connection: Connection, plans: Sequence[Plan]) -> None:
     """Add the cells of the plans, computed from the events that the connection sees."""
     engine = PostgresEngine(connection)
     engine.prefer_hashing()
-    for number, plan in enumerate(plans):
-        # A table that is made of a query may be computed in parallel, rows that are added to one may not.
-        engine.keep(f"fresh_cell_{number}", plan.summed())
-        engine.add("cell", CELL_COLUMNS, sql.everything(f"fresh_cell_{number}", CELL_COLUMNS))
-        delayed = plan.cold_starts()
-        if delayed is not None:
-            engine.add("cold_start_event", COLD_START_COLUMNS, delayed)
+    for table, columns, queries in kept_tables(plans):
+        for number, query in enumerate(queries):
+            # A table that is made of a query may be computed in parallel, rows that are added to one may not.
+            engine.keep(f"fresh_{table}_{number}", query)
+            engine.add(table, columns, sql.everything(f"fresh_{table}_{number}", columns))
+
+
+def kept_tables(plans: Sequence[Plan]) -> tuple[tuple[str, tuple[str, ...], list[exp.Query]], ...]:
+    """What is kept of events by these plans: for each table its columns and the queries that fill it."""
+    cold_starts = [query for plan in plans if (query := plan.cold_starts()) is not None]
+    return ("cell", CELL_COLUMNS, [plan.summed() for plan in plans]), ("cold_start_event", COLD_START_COLUMNS, cold_starts)
 
 
 def contracts_of(connection: Connection, contract_ids: Collection[str]) -> dict[tuple[str, int], Contract]:

@@ -149,6 +149,7 @@ class ChunkUpkeep:
         fault_point("ingest.after_cells")
 
     def _compute(self, new: Sequence[tuple[str, str]] | None, connection: Connection | None = None, basis: Basis | None = None) -> None:
+        self.done = None
         memory = self.chunk.connection
         self.chunk.list_events(new)
         for statement in _DELTAS:

@@ -9,13 +9,13 @@ from datetime import date, timedelta
 from sqlalchemy import Connection
 
 from ledger.rating import sql
-from ledger.rating.plan import CELL_COLUMNS, COLD_START_COLUMNS, Plan
+from ledger.rating.plan import Plan
 from ledger.rating.postgres import PostgresEngine
 from ledger.settlement.calendar import days_touched, month_anywhere, zone
 from ledger.store.cell_differences import ContractDay, days_with_cells, differing_accounts, differing_days, kept_span
 from ledger.store.cells import Spans, coverage, stale_spans
 from ledger.store.database import Database
-from ledger.workflows.freshen import any_snapshot, contracts_of, stored_plans, whole_days
+from ledger.workflows.freshen import any_snapshot, contracts_of, kept_tables, stored_plans, whole_days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +68,11 @@ def kept_against_events(connection: Connection, period: str | None = None) -> Ve
 def _compute(engine: PostgresEngine, plans: list[Plan]) -> None:
     """Make `computed_cell` and `computed_cold_start_event` of the events."""
     engine.prefer_hashing()
-    for name, columns, queries in (
-        ("cell", CELL_COLUMNS, [plan.summed() for plan in plans]),
-        ("cold_start_event", COLD_START_COLUMNS, [query for plan in plans if (query := plan.cold_starts()) is not None]),
-    ):
-        engine.keep(f"computed_{name}", sql.everything(name, columns).limit(0))
+    for table, columns, queries in kept_tables(plans):
+        engine.keep(f"computed_{table}", sql.everything(table, columns).limit(0))
         for number, query in enumerate(queries):
-            engine.keep(f"computed_{name}_{number}", query)
-            engine.add(f"computed_{name}", columns, sql.everything(f"computed_{name}_{number}", columns))
+            engine.keep(f"computed_{table}_{number}", query)
+            engine.add(f"computed_{table}", columns, sql.everything(f"computed_{table}_{number}", columns))
 
 
 def _is_stale(day: ContractDay, stale: Spans, zones: dict[str, str]) -> bool:

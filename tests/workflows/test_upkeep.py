@@ -2,19 +2,23 @@
 
 import csv
 import subprocess
+import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import psycopg
 import pytest
 from click.testing import Result
+from sqlalchemy import text
 
 from ledger.ingest.loader import load_file
 from ledger.ingest.mapping import built_in_mappings
 from ledger.ingest.record_file import open_records
+from ledger.rating import plan
 from ledger.settlement.calendar import day_start, days_touched
-from ledger.store.cells import stale_spans
+from ledger.store.cells import CELL_COLUMNS, COLD_START_COLUMNS, lock_cells, stale_spans
 from ledger.store.database import Database
 from ledger.workflows.freshen import freshen
 from ledger.workflows.upkeep import LoadUpkeep
@@ -362,3 +366,25 @@ def test_a_day_whose_evening_comes_twice_is_computed_whole(database: Database, d
     freshen(database, datetime(2009, 10, 1, tzinfo=UTC), datetime(2009, 12, 1, tzinfo=UTC))
     assert agreed(database) == 2
     assert sum(int(str(row[2])) for row in counted(database)) == 3
+
+
+def test_two_who_find_the_same_days_stale_compute_them_once(database: Database, done: Callable[..., str], tmp_path: Path) -> None:
+    done("contract", "add", CONTRACT)
+    done("ingest", write(tmp_path / "month.csv", month()))
+    done("void", "r0003", "--reason", "test")
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database "
+    waiting += "WHERE datname = current_database())"
+    with ThreadPoolExecutor(2) as threads:
+        with database.engine.begin() as connection:
+            lock_cells(connection)
+            both = [threads.submit(freshen, database, START, END) for _ in range(2)]
+            deadline = time.monotonic() + 60
+            while connection.scalar(text(waiting)) != 2:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+        assert [one.result() for one in both] == [None, None]
+    assert agreed(database) == 28
+
+
+def test_the_plan_and_the_store_have_the_same_columns_in_the_same_order() -> None:
+    assert (plan.CELL_COLUMNS, plan.COLD_START_COLUMNS) == (CELL_COLUMNS, COLD_START_COLUMNS)
