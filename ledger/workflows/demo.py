@@ -24,6 +24,7 @@ from ledger.workflows.demo_month import PERIOD, DemoMonth, write_demo_month
 from ledger.workflows.ingest import IngestOptions, ingest
 from ledger.workflows.register import register_contracts
 from ledger.workflows.settle import Settled, settle_period
+from ledger.workflows.upkeep import mark_intervals
 
 DEMO_DATABASE = "ledger_demo"
 CONTRACTS = ("acme-bank.yaml", "northwind-retail.yaml")
@@ -90,6 +91,7 @@ def _load(database: Database, files: tuple[Path, ...]) -> Summary:
 
 def _record_intervals(database: Database, file: Path) -> None:
     with file.open(encoding="utf-8", newline="") as lines, database.engine.begin() as connection:
+        added = []
         for number, row in enumerate(csv.DictReader(lines), 1):
             ends_at = datetime.fromisoformat(row["end"])
             recorded = Interval(
@@ -102,3 +104,5 @@ def _record_intervals(database: Database, file: Path) -> None:
             )
             # Recorded as it ended: what is added after the month would be shown as a change.
             add_interval(connection, recorded, author=AUTHOR, added_at=ends_at)
+            added.append(recorded)
+        mark_intervals(connection, added)
