@@ -28,10 +28,7 @@ def current_events(*, any_withdrawn: bool = True) -> exp.Select:
 def cold_start_events(start: datetime, end: datetime) -> exp.Select:
     """The standing events of [start, end) that may be cold starts under some contract."""
     listed = exp.select(*(sql.column(name) for name in _IDENTITY)).from_("cold_start_event").distinct()
-    listed = listed.where(
-        exp.GTE(this=sql.column("day_start"), expression=sql.instant(start)),
-        exp.LT(this=sql.column("day_start"), expression=sql.instant(end)),
-    )
+    listed = listed.where(*_within("day_start", start, end))
     same = [exp.EQ(this=sql.column(name, "e"), expression=sql.column(name, "listed")) for name in _IDENTITY]
     return current_events().join(listed.subquery("listed"), on=sql.both(*same))
 
@@ -78,9 +75,7 @@ class PostgresEngine:
     def keep(self, name: str, query: exp.Query) -> None:
         """Make a temporary table of the query's rows, gone with the transaction."""
         with driver_cursor(self._connection) as cursor:
-            cursor.execute(
-                f"CREATE TEMPORARY TABLE {exp.to_identifier(name, quoted=True)} ON COMMIT DROP AS {query.sql('postgres')}".encode()
-            )
+            cursor.execute(f"CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS {_printed(query)}".encode())
 
     def prefer_hashing(self) -> None:
         """Until the transaction ends, group by hashing and not by sorting, with memory for it: PostgreSQL cannot know how few groups of
