@@ -8,8 +8,6 @@ from ledger.cli.options import echo_json, format_option, pass_database
 from ledger.cli.output import echo
 from ledger.store.database import Database
 
-ADD_IT = "add it to the contract (models: served_as, or queues:) in a new version, or void the requests"
-
 
 @click.command()
 @click.option("--contract", "contract_id", metavar="ID", help="Only this contract.")
@@ -34,6 +32,7 @@ def budget(database: Database, ctx: click.Context, contract_id: str | None, outp
     """
     from ledger.documents.budget_table import budget_to_json, write_budget_table
     from ledger.workflows.budget import budgets_now
+    from ledger.workflows.rate import UNRATED_CURE
 
     budgets = budgets_now(database, contract_id=contract_id)
     if output_format == "json":
@@ -46,7 +45,7 @@ def budget(database: Database, ctx: click.Context, contract_id: str | None, outp
     for one in budgets:
         for named in one.unrated:
             used = f"the {named.what} {named.name!r} ({named.requests:,} request{'' if named.requests == 1 else 's'})"
-            echo(f"error: {one.contract_id} cannot be judged: it does not know {used}\n  {ADD_IT}", err=True)
+            echo(f"error: {one.contract_id} cannot be judged: it does not know {used}\n  {UNRATED_CURE}", err=True)
     if any(one.budget.alert for one in budgets):
         ctx.exit(3)
     if not budgets or any(one.unrated for one in budgets):

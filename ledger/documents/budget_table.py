@@ -3,20 +3,18 @@
 Takes the budgets and a text stream. Source: specification, section 7.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
 from ledger.documents.number import grouped_count, instant_text
-from ledger.documents.text_table import Line, Span, Style, Table, written
+from ledger.documents.text_table import Line, Span, Style, Table, write_lines
 from ledger.printable import printable
 from ledger.settlement.budget import BudgetNow
 
 
 def write_budget_table(budgets: Sequence[BudgetNow], stream: TextIO) -> None:
     """Writes a row for each contract, in the order given, and what the columns mean."""
-    is_coloured = stream.isatty() and "NO_COLOR" not in os.environ
-    stream.writelines(written(_lines(budgets), is_coloured=is_coloured))
+    write_lines(_lines(budgets), stream)
 
 
 def budget_to_json(one: BudgetNow) -> dict[str, Any]:

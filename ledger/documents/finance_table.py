@@ -4,7 +4,6 @@ Takes statements and a text stream. Tables are as wide as they need to be, so th
 Source: specification, sections 5 to 9.
 """
 
-import os
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
@@ -12,15 +11,14 @@ from ledger.documents import wording
 from ledger.documents.grouping import group_lines
 from ledger.documents.local_time import month_words, period_words, window_words_local, zone_words
 from ledger.documents.number import currency_amount, decimal_text, grouped_amount, grouped_count, percent_text, rate_text
-from ledger.documents.text_table import Line, Span, Style, Table, written
+from ledger.documents.text_table import Line, Span, Style, Table, write_lines
 from ledger.printable import printable
 from ledger.settlement.statement import LineKind, Statement, Verdict
 
 
 def write_finance_table(statements: Sequence[Statement], stream: TextIO) -> None:
     """Writes the settled period of every contract, in the order given, and a summary if there is more than one."""
-    is_coloured = stream.isatty() and "NO_COLOR" not in os.environ
-    stream.writelines(written(_lines(statements), is_coloured=is_coloured))
+    write_lines(_lines(statements), stream)
 
 
 def warnings_of(statement: Statement) -> list[str]:

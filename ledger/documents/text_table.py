@@ -4,9 +4,11 @@ Takes cells of one line each, gives lines of spans. Rich's tables do the same an
 they took longer than the settlement that they showed.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TextIO
 
 from rich.cells import cell_len
 
@@ -55,6 +57,11 @@ class Table:
                 blank = " " * (width - cell_len(cell.text))
                 line += (Span(f"{blank}{cell.text}" if to_right else f"{cell.text}{blank}", cell.style), Span(_GAP))
             yield line[:-1]
+
+
+def write_lines(lines: Iterable[Line], stream: TextIO) -> None:
+    """Writes the lines, in colour if the stream is a terminal and nobody asked for none (NO_COLOR)."""
+    stream.writelines(written(lines, is_coloured=stream.isatty() and "NO_COLOR" not in os.environ))
 
 
 def written(lines: Iterable[Line], *, is_coloured: bool) -> Iterator[str]:

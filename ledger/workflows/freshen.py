@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, text
-from sqlglot import exp
 
 from ledger.contract.model import Contract
 from ledger.errors import LedgerError
@@ -73,25 +72,23 @@ def freshen(database: Database, start: datetime, end: datetime, contract_ids: Co
         fault_point("freshen.before_remove")
         remove_days(connection, days)
         plans = stored_plans(connection, days, contracts)
-        add_cells(connection, plans)
+        engine = PostgresEngine(connection)
+        engine.prefer_hashing()
+        add_cells(engine, plans)
         fault_point("freshen.before_commit")
 
 
-def add_cells(connection: Connection, plans: Sequence[Plan]) -> None:
-    """Add the cells of the plans, computed from the events that the connection sees."""
-    engine = PostgresEngine(connection)
-    engine.prefer_hashing()
-    for table, columns, queries in kept_tables(plans):
-        for number, query in enumerate(queries):
-            # A table that is made of a query may be computed in parallel, rows that are added to one may not.
-            engine.keep(f"fresh_{table}_{number}", query)
-            engine.add(table, columns, sql.everything(f"fresh_{table}_{number}", columns))
+KEPT = {"cell": CELL_COLUMNS, "cold_start_event": COLD_START_COLUMNS}  # what is kept of events: tables with their columns
 
 
-def kept_tables(plans: Sequence[Plan]) -> tuple[tuple[str, tuple[str, ...], list[exp.Query]], ...]:
-    """What is kept of events by these plans: for each table its columns and the queries that fill it."""
-    cold_starts = [query for plan in plans if (query := plan.cold_starts()) is not None]
-    return ("cell", CELL_COLUMNS, [plan.summed() for plan in plans]), ("cold_start_event", COLD_START_COLUMNS, cold_starts)
+def add_cells(engine: PostgresEngine, plans: Sequence[Plan], *, prefix: str = "") -> None:
+    """Add what is kept of the events that the engine sees, computed by the plans, to the tables of KEPT, their names behind the prefix."""
+    for number, plan in enumerate(plans):
+        for table, query in (("cell", plan.summed()), ("cold_start_event", plan.cold_starts())):
+            if query is not None:
+                # A table that is made of a query may be computed in parallel, rows that are added to one may not.
+                engine.keep(f"fresh_{table}_{number}", query)
+                engine.add(f"{prefix}{table}", KEPT[table], sql.everything(f"fresh_{table}_{number}", KEPT[table]))
 
 
 def contracts_of(connection: Connection, contract_ids: Collection[str]) -> dict[tuple[str, int], Contract]:

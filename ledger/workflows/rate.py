@@ -18,6 +18,8 @@ from ledger.rating.rated_period import JudgedPeriod, RatedPeriod, judge_periods,
 from ledger.settlement.period import Period
 from ledger.store.intervals import Interval
 
+UNRATED_CURE = "add it to the contract (models: served_as, or queues:) in a new version, or void the requests"
+
 
 def rate_stored(connection: Connection, periods: Sequence[Period], intervals: Sequence[Interval], now: datetime) -> dict[str, RatedPeriod]:
     """The periods by contract, from the events of the database."""

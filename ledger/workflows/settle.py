@@ -42,7 +42,7 @@ from ledger.store.settlements import (
 )
 from ledger.workflows.freshen import any_snapshot, fresh_snapshot
 from ledger.workflows.in_force import contracts_in_force
-from ledger.workflows.rate import rate_archived, rate_stored
+from ledger.workflows.rate import UNRATED_CURE, rate_archived, rate_stored
 
 NAMED_ACCOUNTS = 5
 MICROSECOND = timedelta(microseconds=1)
@@ -220,7 +220,7 @@ def _stopped_by(connection: Connection | None, terms: Period, unrated: Sequence[
     return Stopped(
         contract_id=terms.last.id,
         problem=f"the contract does not know what was used in {terms.name}: {'; '.join(named)}",
-        cure="add it to the contract (models: served_as, or queues:) in a new version, or void the requests",
+        cure=UNRATED_CURE,
     )
 
 

@@ -15,7 +15,7 @@ from ledger.settlement.calendar import days_touched, month_anywhere, zone
 from ledger.store.cell_differences import ContractDay, days_with_cells, differing_accounts, differing_days, kept_span
 from ledger.store.cells import Spans, coverage, stale_spans
 from ledger.store.database import Database
-from ledger.workflows.freshen import any_snapshot, contracts_of, kept_tables, stored_plans, whole_days
+from ledger.workflows.freshen import KEPT, add_cells, any_snapshot, contracts_of, stored_plans, whole_days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,11 +68,9 @@ def kept_against_events(connection: Connection, period: str | None = None) -> Ve
 def _compute(engine: PostgresEngine, plans: list[Plan]) -> None:
     """Make `computed_cell` and `computed_cold_start_event` of the events."""
     engine.prefer_hashing()
-    for table, columns, queries in kept_tables(plans):
+    for table, columns in KEPT.items():
         engine.keep(f"computed_{table}", sql.everything(table, columns).limit(0))
-        for number, query in enumerate(queries):
-            engine.keep(f"computed_{table}_{number}", query)
-            engine.add(f"computed_{table}", columns, sql.everything(f"computed_{table}_{number}", columns))
+    add_cells(engine, plans, prefix="computed_")
 
 
 def _is_stale(day: ContractDay, stale: Spans, zones: dict[str, str]) -> bool:
