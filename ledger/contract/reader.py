@@ -22,6 +22,7 @@ from ledger.contract.lint import lint
 from ledger.contract.model import Contract, Terms
 from ledger.contract.rules import check_sections
 from ledger.contract.source import MAX_FINDINGS, Entries, Keys, Node, Refused, Text, printable, read_source, shown
+from ledger.contract.texts import sections_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +75,6 @@ def contract_texts(content: bytes) -> object:
     return _plain(root)
 
 
-def contract_of_texts(texts: object) -> Contract:
-    """The contract that `read_contract` gives for the file that says this; types and rules are proved anew."""
-    contract = Contract.model_validate(texts, by_alias=True, by_name=False)
-    assert not any(check_sections(_sections(contract))), "the contract is sound"
-    return contract
-
-
 def diagnostic_of(finding: Finding, file: str, places: Places) -> Diagnostic:
     """The finding with the place where its part of the contract stands."""
     line, column = places.of(finding.path, at_key=finding.at_key)
@@ -105,11 +99,7 @@ def _validated(root: Node) -> tuple[Contract | None, list[Finding]]:
         told = islice(error.errors(include_url=False, include_input=False), MAX_FINDINGS)
         findings = [finding for details in told for finding in _told(details, root)]
         return None, [*findings, *check_sections(_readable_sections(value))]
-    return contract, list(check_sections(_sections(contract)))
-
-
-def _sections(contract: Contract) -> dict[str, Any]:
-    return {name: getattr(contract, name) for name in Contract.model_fields}
+    return contract, list(check_sections(sections_of(contract)))
 
 
 def _plain(node: Node) -> object:

@@ -44,6 +44,7 @@ class KeptCells:
         table = sql.Identifier(name)
         described = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.Identifier(column), _own(kind)) for column, kind in columns)
         with driver_cursor(self._connection) as cursor:
+            cursor.execute("SET LOCAL enable_mergejoin = off")  # PostgreSQL would sort all cells to join them with a few rows
             cursor.execute(sql.SQL("CREATE TEMPORARY TABLE {} ({}) ON COMMIT DROP").format(table, described))
             with cursor.copy(sql.SQL("COPY {} FROM STDIN").format(table)) as copy:
                 for row in rows:

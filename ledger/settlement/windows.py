@@ -111,14 +111,14 @@ def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgeme
     for (stretch, start, scope), counts in windows.items():
         piece = period.pieces[stretch]
         objective = piece.contract.objective
-        end = window_end(objective.window, start, piece.days)
-        if end > now:
+        if piece.days.end > now and window_end(objective.window, start, piece.days) > now:
             continue
         if objective.max_requests is not None and counts.requests > objective.max_requests:
             overload += 1
         elif counts.requests >= objective.min_requests or objective.small_windows == "evaluate":
             judged += 1
             if counts.late > tolerated_of(piece.percentile, counts.requests):
+                end = window_end(objective.window, start, piece.days)
                 breaches.append(_breached(stretch, piece, start, end, scope, counts, pooled=False))
         elif objective.small_windows == "pool_day" and objective.window != "month":
             pools[stretch, *piece.days.day_of(start), scope].merge(counts)

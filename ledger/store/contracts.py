@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from hashlib import sha256
+from importlib import metadata
 from importlib.resources import files
 from typing import Any
 
-import yaml
 from sqlalchemy import Connection, Select, and_, any_, cast, delete, insert, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, Range
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from ledger.contract.model import Contract
-from ledger.contract.reader import contract_of_texts, contract_texts
 from ledger.contract.schedule import stretches
+from ledger.contract.texts import contract_of_texts
 from ledger.settlement.calendar import day_start
 from ledger.store.schema import Name, account_covered, contract_reading, contract_version, version_in_force
 
@@ -67,8 +67,15 @@ def _versions_and_readings() -> Select[Any]:
 
 def _stored(content: bytes, texts: object, content_sha256: str, file: str, added_at: datetime, author: str) -> StoredVersion:
     assert content_hash(content) == content_sha256, f"the stored bytes of {file} are those that were added"
-    contract = contract_of_texts(contract_texts(content) if texts is None else texts)
+    contract = contract_of_texts(_read(content) if texts is None else texts)
     return StoredVersion(contract=contract, content=content, content_sha256=content_sha256, file=file, added_at=added_at, author=author)
+
+
+def _read(content: bytes) -> object:
+    """What the file says. The reader is imported here alone: what it says is kept, so that hardly any command reads it again."""
+    from ledger.contract.reader import contract_texts
+
+    return contract_texts(content)
 
 
 @cache
@@ -77,7 +84,7 @@ def reader_sha256() -> str:
     modules = sorted(
         (module for module in files("ledger.contract").iterdir() if module.name.endswith(".py")), key=lambda module: module.name
     )
-    code = [yaml.__version__.encode(), *(part for module in modules for part in (module.name.encode(), module.read_bytes()))]
+    code = [metadata.version("PyYAML").encode(), *(part for module in modules for part in (module.name.encode(), module.read_bytes()))]
     return sha256(b"\0".join(code)).hexdigest()
 
 
@@ -85,16 +92,11 @@ def keep_readings(connection: Connection) -> None:
     """Keeps what the files say that this reader has not read yet: new ones, or all of them after a change of the reader."""
     unread = _versions_and_readings().where(contract_reading.c.texts.is_(None))
     readings = [
-        {"content_sha256": row.content_sha256, "reader_sha256": reader_sha256(), "texts": contract_texts(row.content)}
+        {"content_sha256": row.content_sha256, "reader_sha256": reader_sha256(), "texts": _read(row.content)}
         for row in connection.execute(unread)
     ]
     if readings:  # another command may have kept them at the same moment
         connection.execute(upsert(contract_reading).on_conflict_do_nothing(), readings)
-
-
-def zones_in_force(connection: Connection, start: datetime, end: datetime) -> set[str]:
-    """The time zones of contracts in force at some instant of [start, end)."""
-    return {one.contract.calendar.timezone for one in stored_versions(connection, in_force=(start, end))}
 
 
 def add_versions(connection: Connection, added: Iterable[StoredVersion]) -> None:

@@ -13,9 +13,9 @@ from pathlib import Path
 from urllib.parse import quote
 
 import tzdata
-from iso4217 import Currency
 from sqlalchemy import Connection
 
+from ledger.contract.scalar import currency_digits
 from ledger.documents.invoice import invoice_html
 from ledger.documents.settlement_json import canonical_bytes, statement_to_json
 from ledger.errors import LedgerError
@@ -115,7 +115,7 @@ def settle_period(
             surroundings = Surroundings(
                 state="provisional" if provisional else "draft",
                 contract_hashes=_hashes(versions, terms),
-                minor_digits=minor_digits_of(terms),
+                minor_digits=currency_digits(terms.last.money.currency),
                 unresolved=replace(noted.unresolved.get(terms.last.id, Unresolved()), unassigned=sum(noted.unassigned_of(terms).values())),
                 changed_afterwards=noted.changed_afterwards.get(terms.last.id, ChangedAfterwards()),
                 is_test=database.is_test,
@@ -195,11 +195,6 @@ def _draft(statement: Statement, rated: RatedPeriod) -> Draft:
         day_starts=tuple(start for piece in rated.judged.period.pieces for start in piece.days.starts),
         document=canonical_bytes(statement_to_json(statement)).decode(),
     )
-
-
-def minor_digits_of(terms: Period) -> int:
-    """The digits after the point of the contract's currency; 0 for one that has no smaller unit."""
-    return Currency(terms.last.money.currency).exponent or 0
 
 
 def _unassigned_warnings(by_account: dict[str, int]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from ledger.contract.reader import read_contract
+from ledger.contract.scalar import currency_digits
 from ledger.documents.settlement_json import statement_to_json
 from ledger.ingest.chunk import judge_chunk
 from ledger.ingest.mapping import built_in_mappings
@@ -22,7 +23,6 @@ from ledger.settlement.settlement import Surroundings, settle
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
 from ledger.store.intervals import Interval
 from ledger.workflows.rate_archive import computed_cells
-from ledger.workflows.settle import minor_digits_of
 
 Row = dict[str, str]
 NOW_US = (datetime(2040, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
@@ -56,7 +56,7 @@ def settle_cells(terms: Period, cells: Cells) -> dict[str, Any]:
     surroundings = Surroundings(
         state="draft",
         contract_hashes={},
-        minor_digits=minor_digits_of(terms),
+        minor_digits=currency_digits(terms.last.money.currency),
         unresolved=Unresolved(),
         changed_afterwards=ChangedAfterwards(),
     )

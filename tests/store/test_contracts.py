@@ -7,7 +7,9 @@ import pytest
 from sqlalchemy import insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from ledger.contract.reader import contract_of_texts, contract_texts, read_contract
+from ledger.contract import reader
+from ledger.contract.reader import contract_texts, read_contract
+from ledger.contract.texts import contract_of_texts
 from ledger.store import contracts
 from ledger.store.contracts import StoredVersion, add_versions, content_hash, keep_readings, reader_sha256, stored_versions
 from ledger.store.database import Database
@@ -38,7 +40,7 @@ def test_the_texts_of_a_file_give_the_contract_of_its_bytes_in_the_same_order(pa
 
 def test_a_file_is_read_once_by_each_reader(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[bytes] = []
-    monkeypatch.setattr(contracts, "contract_texts", lambda content: read.append(content) or contract_texts(content))
+    monkeypatch.setattr(reader, "contract_texts", lambda content: read.append(content) or contract_texts(content))
     with database.engine.connect() as connection:
         add_versions(connection, [EDGES])
         read.clear()
@@ -75,7 +77,7 @@ def test_a_change_of_any_module_of_the_reader_makes_another_reader(monkeypatch: 
     for module in tmp_path.glob("*.py"):
         module.write_bytes(module.read_bytes() + b"\n")
         found.add(reader_sha256.__wrapped__())
-    monkeypatch.setattr("yaml.__version__", "0")
+    monkeypatch.setattr(contracts.metadata, "version", lambda package: "0")
     found.add(reader_sha256.__wrapped__())
     assert len(found) == len(list(tmp_path.iterdir())) + 2
 
