@@ -164,6 +164,8 @@ def cli(ctx: click.Context, database: str | None) -> None:
 
 def main() -> None:
     """Entry point of the `ledger` script."""
+    gc.set_threshold(100_000)  # a command makes much that stays and few cycles; looking for them took a tenth of a settlement
+    os.environ["PYDANTIC_DISABLE_PLUGINS"] = "__all__"  # no code of other packages runs when a contract is read
     sys.excepthook = _report_defect
     # The zone of this machine plays no part; libraries that look it up stumble over one that does not exist.
     os.environ["TZ"] = "UTC"

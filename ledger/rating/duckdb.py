@@ -14,6 +14,9 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
+from ledger.rating import sql
+from ledger.rating.plan import CELL_COLUMNS
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -56,26 +59,26 @@ def all_of(relation: str) -> exp.Select:
     return exp.select(exp.Star()).from_(exp.to_table(relation, quoted=True))
 
 
-class DuckDbEngine:
-    """The plan's engine on a DuckDB connection."""
+class ComputedCells:
+    """Cells that plans make of events on a DuckDB connection, computed once and ready to be read."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, queries: Sequence[exp.Query]) -> None:
         self._connection = connection
+        for number, query in enumerate(queries):
+            table = exp.Create(this=exp.to_table(f"computed_cell_{number}"), kind="TEMPORARY TABLE", expression=query.copy())
+            self._connection.execute(table.sql(Microseconds))
+        each = sql.all_of_each([sql.everything(f"computed_cell_{number}", CELL_COLUMNS) for number in range(len(queries))])
+        self._connection.execute(exp.Create(this=exp.to_table("period_cell"), kind="TEMPORARY VIEW", expression=each).sql(Microseconds))
 
-    def rows(self, query: exp.Query) -> Iterator[tuple[Any, ...]]:
-        """The rows of the query."""
-        result = self._connection.execute(query.sql(Microseconds))
+    def rows(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query of the program's own over `period_cell`."""
+        result = self._connection.execute(query)
         while rows := result.fetchmany(10_000):
             yield from rows
 
     def instant(self, value: int) -> datetime:
         """The instant of a value in a row."""
         return EPOCH + value * MICROSECOND
-
-    def keep(self, name: str, query: exp.Query) -> None:
-        """Make a temporary table of the query's rows."""
-        table = exp.Create(this=exp.to_table(name), kind="TEMPORARY TABLE", expression=query.copy())
-        self._connection.execute(table.sql(Microseconds))
 
     def keep_rows(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> None:
         """Make a temporary table of these rows; columns are (name, type), instants are given as such."""

@@ -1,15 +1,13 @@
 """All that follows from the cells of contracts' periods: sums, judged windows, what is refunded, percentiles. Four queries for all of them.
 
-Takes an engine, a relation of cells and the periods by contract, gives a `RatedPeriod` for each. Source: specification, sections 5 to 7.
+Takes the cells of the periods and the periods by contract, gives a `RatedPeriod` for each. Source: specification, sections 5 to 7.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlglot import exp
-
-from ledger.rating.cells import Engine, read_cells, read_percentiles, read_refunded, read_windows
+from ledger.rating.cells import Cells, read_cells, read_percentiles, read_refunded, read_windows
 from ledger.settlement.budget import refunded_windows
 from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period
@@ -37,9 +35,9 @@ class RatedPeriod:
     percentiles_us: Mapping[BreachedWindow, int | None]
 
 
-def judge_periods(engine: Engine, cells: exp.Query, periods: Mapping[str, Period], now: datetime) -> dict[str, JudgedPeriod]:
+def judge_periods(cells: Cells, periods: Mapping[str, Period], now: datetime) -> dict[str, JudgedPeriod]:
     """The periods by contract id, also those without a cell, judged at `now`. `cells` holds those of the periods and no others."""
-    sums, windows = read_cells(engine, cells), read_windows(engine, cells)
+    sums, windows = read_cells(cells), read_windows(cells)
     judged = {}
     for contract_id, period in periods.items():
         summed = tuple(sums.get(contract_id, ()))
@@ -49,14 +47,12 @@ def judge_periods(engine: Engine, cells: exp.Query, periods: Mapping[str, Period
     return judged
 
 
-def rate_periods(engine: Engine, cells: exp.Query, periods: Mapping[str, Period], now: datetime) -> dict[str, RatedPeriod]:
+def rate_periods(cells: Cells, periods: Mapping[str, Period], now: datetime) -> dict[str, RatedPeriod]:
     """The same, with the cells of refunded windows and the percentiles of breached ones."""
-    judged = judge_periods(engine, cells, periods, now)
+    judged = judge_periods(cells, periods, now)
     breached = {contract_id: (one.period, one.judgement.breaches) for contract_id, one in judged.items()}
-    refunded = read_refunded(
-        engine, cells, {key: (period, refunded_windows(period, windows)) for key, (period, windows) in breached.items()}
-    )
-    percentiles_us = read_percentiles(engine, cells, breached)
+    refunded = read_refunded(cells, {key: (period, refunded_windows(period, windows)) for key, (period, windows) in breached.items()})
+    percentiles_us = read_percentiles(cells, breached)
     return {
         contract_id: RatedPeriod(
             judged=one, refunded=tuple(refunded.get(contract_id, ())), percentiles_us=percentiles_us.get(contract_id, {})

@@ -6,6 +6,10 @@ Source: specification, sections 4 to 6; architecture, "The one idea".
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
+
+# What is counted and summed of the requests of a cell.
+SUMS = ("requests", "requests_without_usage", "tokens_input", "tokens_cached_input", "tokens_output")
 
 
 class Outcome(StrEnum):
@@ -48,8 +52,7 @@ class Cell:
     tokens_output: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WindowCell:
+class WindowCell(NamedTuple):
     """The requests in the objective of one window and one served name, `model`; of a month's window those of one local day.
 
     `late_measured` are the late ones that have a latency: neither failed nor unmeasured.

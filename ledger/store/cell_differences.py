@@ -1,6 +1,6 @@
 """Kept cells beside cells that were computed from the events a moment ago: where the two differ.
 
-Expects the temporary tables `computed_cell` and `computed_cold_start_event`, with the columns of `cell` and `cold_start_event`.
+Expects the temporary tables `computed_cell`, `computed_cold_start_event` and `computed_delayed_cell`, with the columns of the kept ones.
 Source: architecture, "The one idea"; decision record kept-cells.
 """
 
@@ -11,7 +11,8 @@ from typing import Any
 from psycopg import sql
 from sqlalchemy import Connection, text
 
-from ledger.store.cells import CELL_KEY, COLD_START_COLUMNS, JOINED_LATENCIES, SUMS
+from ledger.settlement.cell import SUMS
+from ledger.store.cells import CELL_KEY, COLD_START_COLUMNS, JOINED_LATENCIES
 from ledger.store.events import driver_cursor
 
 ContractDay = tuple[str, datetime]  # the contract, and the start of its local day
@@ -19,31 +20,22 @@ ContractDay = tuple[str, datetime]  # the contract, and the start of its local d
 _WITHIN = sql.SQL("day_start >= %(start)s AND day_start < %(end)s AND contract_id = ANY (%(contract_ids)s)")
 
 
-def differing_days(connection: Connection, start: datetime, end: datetime, contract_ids: Collection[str]) -> set[ContractDay]:
-    """The days of these contracts in [start, end) whose kept cells, or kept events of cold starts, are not those that were computed."""
-    summed = sql.SQL(
-        "SELECT {key}, {sums}, (SELECT array_agg(one ORDER BY one) FROM unnest({latencies}) AS one) "
-        "FROM {table} WHERE {within} GROUP BY {key}"
-    )
-    sums = sql.SQL(", ").join(sql.SQL("sum({})").format(sql.Identifier(name)) for name in SUMS)
-    listed = sql.SQL("SELECT {columns} FROM {table} WHERE {within}")
-    key, columns = (sql.SQL(", ").join(map(sql.Identifier, names)) for names in (CELL_KEY, COLD_START_COLUMNS))
-    pairs = [
-        [summed.format(key=key, sums=sums, latencies=JOINED_LATENCIES, table=table, within=_WITHIN) for table in _tables("cell")],
-        [listed.format(columns=columns, table=table, within=_WITHIN) for table in _tables("cold_start_event")],
-    ]
+def differing_days(
+    connection: Connection, tables: Collection[str], start: datetime, end: datetime, contract_ids: Collection[str]
+) -> set[ContractDay]:
+    """The days of these contracts in [start, end) on which what the tables keep is not what was computed."""
     differing = sql.SQL(
         "SELECT DISTINCT contract_id, day_start FROM (({kept} EXCEPT ALL {computed}) UNION ALL ({computed} EXCEPT ALL {kept})) AS differing"
     )
-    queries = [differing.format(kept=kept, computed=computed) for kept, computed in pairs]
+    queries = [differing.format(kept=kept, computed=computed) for kept, computed in (map(_content, _pair(table)) for table in tables)]
     return {day for query in queries for day in _contract_days(connection, query, start, end, contract_ids)}
 
 
 def days_with_cells(connection: Connection, start: datetime, end: datetime, contract_ids: Collection[str]) -> set[ContractDay]:
     """The days of these contracts in [start, end) that have cells or events of cold starts, kept or computed."""
     one = sql.SQL("SELECT contract_id, day_start FROM {table} WHERE {within}")
-    tables = (*_tables("cell"), *_tables("cold_start_event"))
-    query = sql.SQL(" UNION ").join(one.format(table=table, within=_WITHIN) for table in tables)
+    tables = [table for kept in ("cell", "cold_start_event", "delayed_cell") for table in _pair(kept)]
+    query = sql.SQL(" UNION ").join(one.format(table=sql.Identifier(table), within=_WITHIN) for table in tables)
     return set(_contract_days(connection, query, start, end, contract_ids))
 
 
@@ -69,9 +61,31 @@ def kept_span(connection: Connection) -> tuple[datetime, datetime] | None:
     return None if spans is None or spans[0] is None else spans
 
 
-def _tables(name: str) -> tuple[sql.Identifier, sql.Identifier]:
+def _pair(table: str) -> tuple[str, str]:
     """The kept one and the computed one."""
-    return sql.Identifier(name), sql.Identifier(f"computed_{name}")
+    return table, f"computed_{table}"
+
+
+def _content(table: str) -> sql.Composed:
+    """What is compared of a table: the sums of cells and their late latencies in order, or the events that are listed."""
+    if table.endswith("cold_start_event"):
+        return sql.SQL("SELECT {columns} FROM {table} WHERE {within}").format(
+            columns=_names(COLD_START_COLUMNS), table=sql.Identifier(table), within=_WITHIN
+        )
+    return sql.SQL(
+        "SELECT {key}, {sums}, (SELECT array_agg(one ORDER BY one) FROM unnest({latencies}) AS one) "
+        "FROM {table} WHERE {within} GROUP BY {key}"
+    ).format(
+        key=_names(CELL_KEY),
+        sums=sql.SQL(", ").join(sql.SQL("sum({})").format(sql.Identifier(name)) for name in SUMS),
+        latencies=JOINED_LATENCIES,
+        table=sql.Identifier(table),
+        within=_WITHIN,
+    )
+
+
+def _names(columns: Collection[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
 def _contract_days(

@@ -1,6 +1,7 @@
 """Kept cells in PostgreSQL: deltas that loads add, what of them is stale, days that are put anew, and the traffic of accounts.
 
 `cell`, `cold_start_event` and `traffic` are bags of rows: only their sums mean something, so writers of deltas never wait for each other.
+`delayed_cell` follows `cold_start_event`: its rows are put anew, day by day.
 Source: architecture, "The one idea"; decision record kept-cells, which has the argument for the locks.
 """
 
@@ -12,6 +13,7 @@ from typing import IO, Any
 from psycopg import sql
 from sqlalchemy import Connection, text
 
+from ledger.settlement.cell import SUMS
 from ledger.store import schema
 from ledger.store.events import copy_rows, driver_cursor
 from ledger.store.intervals import Interval
@@ -19,7 +21,6 @@ from ledger.store.intervals import Interval
 # By contract: half open, in order, apart from each other.
 Spans = dict[str, list[tuple[datetime, datetime]]]
 
-SUMS = ("requests", "requests_without_usage", "tokens_input", "tokens_cached_input", "tokens_output")
 CELL_COLUMNS = tuple(schema.cell.columns.keys())
 CELL_KEY = tuple(name for name in CELL_COLUMNS if name not in (*SUMS, "late_latencies_us"))
 COLD_START_COLUMNS = tuple(schema.cold_start_event.columns.keys())
@@ -253,25 +254,59 @@ def stale_spans(
 # -- days that are put anew
 
 
+def unranked_days(connection: Connection, contract_ids: Collection[str] | None, start: datetime, end: datetime) -> Spans:
+    """The days of these contracts (None: of all) in [start, end) that list more or fewer cold starts than their cells count, as starts.
+
+    Rows are listed by loads and taken away with all that is kept of their day: equal numbers mean the same requests.
+    """
+    rows = connection.execute(
+        text(
+            "SELECT contract_id, day_start FROM ("
+            "SELECT contract_id, day_start, 1 AS requests FROM cold_start_event WHERE day_start >= :start AND day_start < :end UNION ALL "
+            "SELECT contract_id, day_start, -requests FROM delayed_cell WHERE day_start >= :start AND day_start < :end) AS both_sides "
+            "WHERE CAST(:contract_ids AS varchar[]) IS NULL OR contract_id = ANY (CAST(:contract_ids AS varchar[])) "
+            "GROUP BY contract_id, day_start HAVING sum(requests) <> 0 ORDER BY contract_id, day_start"
+        ),
+        {"start": start, "end": end, "contract_ids": None if contract_ids is None else list(contract_ids)},
+    )
+    days: Spans = {}
+    for contract_id, day_start in rows:
+        days.setdefault(contract_id, []).append((day_start, day_start))
+    return days
+
+
+def remove_ranked(connection: Connection, days: Spans) -> None:
+    """Forget the cells of cold starts on the whole days in these spans; the caller holds the lock of the cells."""
+    _remove(connection, ("delayed_cell",), days)
+
+
 def remove_days(connection: Connection, days: Spans) -> None:
     """Forget what is kept of the whole days in these spans, and that it is stale; the caller holds the lock of the cells."""
+    _remove(connection, ("cell", "cold_start_event", "delayed_cell"), days)
+    freshen = sql.SQL("UPDATE stale kept SET spans = kept.spans - given.spans FROM {given} WHERE kept.contract_id = given.contract_id")
+    with driver_cursor(connection) as cursor:
+        cursor.execute(freshen.format(given=_GIVEN_SPANS), _spans(days))
+        cursor.execute("DELETE FROM stale WHERE isempty(spans)")
+
+
+def _remove(connection: Connection, tables: Sequence[str], days: Spans) -> None:
+    remove = sql.SQL(
+        "DELETE FROM {table} kept USING {given} WHERE kept.contract_id = given.contract_id AND day_start <@ given.spans "
+        "AND day_start >= %(first_start)s AND day_start < %(last_end)s"  # which the index can tell
+    )
+    with driver_cursor(connection) as cursor:
+        for table in tables:
+            cursor.execute(remove.format(table=sql.Identifier(table), given=_GIVEN_SPANS), _spans(days))
+
+
+def _spans(days: Spans) -> dict[str, Any]:
     pieces = [(contract_id, start, end) for contract_id, spans in days.items() for start, end in spans]
-    parameters = {
+    return {
         **_days([piece[:2] for piece in pieces]),
         "ends": [end for _, _, end in pieces],
         "first_start": min(start for _, start, _ in pieces),
         "last_end": max(end for _, _, end in pieces),
     }
-    remove = sql.SQL(
-        "DELETE FROM {table} kept USING {given} WHERE kept.contract_id = given.contract_id AND day_start <@ given.spans "
-        "AND day_start >= %(first_start)s AND day_start < %(last_end)s"  # which the index can tell
-    )
-    freshen = sql.SQL("UPDATE stale kept SET spans = kept.spans - given.spans FROM {given} WHERE kept.contract_id = given.contract_id")
-    with driver_cursor(connection) as cursor:
-        for table in ("cell", "cold_start_event"):
-            cursor.execute(remove.format(table=sql.Identifier(table), given=_GIVEN_SPANS), parameters)
-        cursor.execute(freshen.format(given=_GIVEN_SPANS), parameters)
-        cursor.execute("DELETE FROM stale WHERE isempty(spans)")
 
 
 def _names(columns: Sequence[str]) -> sql.Composable:

@@ -9,7 +9,6 @@ from ledger.settlement.budget import BudgetNow, budget_of, give_verdicts
 from ledger.settlement.calendar import month_anywhere, zone
 from ledger.store.contracts import keep_readings, zones_in_force
 from ledger.store.database import Database
-from ledger.store.intervals import stored_intervals
 from ledger.workflows.freshen import fresh_snapshot
 from ledger.workflows.in_force import contracts_in_force
 from ledger.workflows.rate import judge_stored
@@ -30,7 +29,7 @@ def budgets_now(database: Database, *, contract_id: str | None = None) -> list[B
         start, end = month_anywhere(month)
         with fresh_snapshot(database, start, end, None if contract_id is None else [contract_id]) as connection:
             running = [terms for _, terms in contracts_in_force(connection, month, contract_id) if terms.start <= now < terms.end]
-            judged = judge_stored(connection, running, stored_intervals(connection), now)
+            judged = judge_stored(connection, running, now)
         for terms in running:
             one = judged[terms.last.id]
             found.append(

@@ -75,7 +75,7 @@ def ingest(
                 on_file(path, records.records)
             summary = load_file(database, records, author=author, upkeep=upkeep.of, again=options.again, on_progress=on_progress)
             reports.append(FileReport(path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored))
-    upkeep.fold()
+    upkeep.finish()
     if sum(report.summary.new for report in reports) >= ANALYZED_ROWS:
         with database.engine.begin() as connection:
             analyze_events(connection)

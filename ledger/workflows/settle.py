@@ -16,7 +16,6 @@ import tzdata
 from iso4217 import Currency
 from sqlalchemy import Connection
 
-from ledger.contract.lint import lint_breaker_share
 from ledger.documents.invoice import invoice_html
 from ledger.documents.settlement_json import canonical_bytes, statement_to_json
 from ledger.errors import LedgerError
@@ -42,7 +41,7 @@ from ledger.store.settlements import (
 )
 from ledger.workflows.freshen import any_snapshot, fresh_snapshot
 from ledger.workflows.in_force import contracts_in_force
-from ledger.workflows.rate import UNRATED_CURE, rate_archived, rate_stored
+from ledger.workflows.rate import UNRATED_CURE, rate_stored
 
 NAMED_ACCOUNTS = 5
 MICROSECOND = timedelta(microseconds=1)
@@ -99,8 +98,10 @@ def settle_period(
         contracts, stopped = _to_settle(connection, period, contract_id, now, provisional=provisional)
         periods, intervals = [terms for _, terms in contracts], stored_intervals(connection)
         if archive is None:
-            rated, noted = rate_stored(connection, periods, intervals, now), _note(connection, periods)
+            rated, noted = rate_stored(connection, periods, now), _note(connection, periods)
         else:
+            from ledger.workflows.rate_archive import rate_archived
+
             rated, noted = rate_archived(archive, periods, intervals, now), _Noted()
         statements: list[Statement] = []
         warnings: list[str] = []
@@ -226,6 +227,10 @@ def _stopped_by(connection: Connection | None, terms: Period, unrated: Sequence[
 
 def _breaker_warnings(terms: Period, intervals: Sequence[Interval]) -> list[str]:
     spans = [(i.starts_at, i.ends_at) for i in intervals if i.kind == "circuit_breaker"]
+    if not spans:
+        return []
+    from ledger.contract.lint import lint_breaker_share
+
     return [
         f"{terms.last.id}: {finding.code}: {finding.found}; expected {finding.expected}; {finding.cure}"
         for finding in lint_breaker_share(terms.last, spans, terms.start, terms.end)

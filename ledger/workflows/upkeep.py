@@ -30,11 +30,12 @@ from ledger.store.cells import (
     lock_for_deltas,
     mark_breakers,
     mark_model_loads,
+    unranked_days,
 )
 from ledger.store.contracts import stored_versions
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
-from ledger.workflows.rate import breakers_and_loads
+from ledger.workflows.recompute import breakers_and_loads, rank_days
 
 MICROSECOND = timedelta(microseconds=1)
 ARRIVED = "arrived"  # the view of a chunk's events
@@ -106,13 +107,21 @@ class LoadUpkeep:
             self._rules[months] = found
             return found
 
-    def fold(self) -> None:
-        """Join the deltas of the days that were touched, where that makes them half as many."""
-        if self.days:
-            with self._database.engine.begin() as connection:
-                fold_cells(connection, self.days)
-                fault_point("fold.before_commit")
-            self.days.clear()
+    def finish(self) -> None:
+        """Join the deltas of the days that were touched, where that makes them half as many, and rank the cold starts on them: both would
+        otherwise be left to the next settlement."""
+        if not self.days:
+            return
+        with self._database.engine.begin() as connection:
+            fold_cells(connection, self.days)
+            fault_point("fold.before_commit")
+        contract_ids, starts = {contract_id for contract_id, _ in self.days}, {start for _, start in self.days}
+        with self._database.engine.begin() as connection:
+            lock_cells(connection)
+            days = unranked_days(connection, contract_ids, min(starts), max(starts) + MICROSECOND)
+            if days:
+                rank_days(connection, days)
+        self.days.clear()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -144,7 +153,9 @@ class ChunkUpkeep:
             if delta.limit(1).fetchone() is not None:
                 with csv_stream(delta.project(", ".join(_SHOWN.get(name, name) for name in columns))) as stream:
                     copy_deltas(connection, table, stream)
-        days = memory.execute("SELECT DISTINCT contract_id, day_start FROM cell_delta").fetchall()
+        days = memory.execute(
+            "SELECT contract_id, day_start FROM cell_delta UNION SELECT contract_id, day_start FROM cold_start_event_delta"
+        ).fetchall()
         self.shared.days.update((contract_id, EPOCH + day_start * MICROSECOND) for contract_id, day_start in days)
         fault_point("ingest.after_cells")
 

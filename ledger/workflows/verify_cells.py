@@ -4,18 +4,19 @@ Takes an open database and gives what differs; changes nothing. Source: architec
 """
 
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 from sqlalchemy import Connection
 
+from ledger.contract.model import Contract
 from ledger.rating import sql
-from ledger.rating.plan import Plan
-from ledger.rating.postgres import PostgresEngine
+from ledger.rating.postgres import PostgresEngine, current_events
 from ledger.settlement.calendar import days_touched, month_anywhere, zone
 from ledger.store.cell_differences import ContractDay, days_with_cells, differing_accounts, differing_days, kept_span
-from ledger.store.cells import Spans, coverage, stale_spans
+from ledger.store.cells import Spans, coverage, stale_spans, unranked_days
 from ledger.store.database import Database
-from ledger.workflows.freshen import KEPT, add_cells, any_snapshot, contracts_of, stored_plans, whole_days
+from ledger.workflows.freshen import any_snapshot
+from ledger.workflows.recompute import KEPT, add_cells, add_ranked, contracts_of, listed_events, stored_plans, whole_days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ def kept_against_events(connection: Connection, period: str | None = None) -> Ve
     contracts = contracts_of(connection, contract_ids)
     zones = {contract.id: contract.calendar.timezone for contract in contracts.values()}
     days = whole_days({contract_id: [(start, end)] for contract_id in contract_ids}, contracts)
-    _compute(PostgresEngine(connection), stored_plans(connection, days, contracts))
+    _compute(connection, days, contracts)
 
     # Beyond the days that were computed nothing is compared.
     first = max((spans[0][0] for spans in days.values()), default=start)
@@ -56,7 +57,10 @@ def kept_against_events(connection: Connection, period: str | None = None) -> Ve
     known = {day for day, on in local.items() if period in (None, f"{on:%Y-%m}")}
     marked = stale_spans(connection)
     stale = {day for day in known if _is_stale(day, marked, zones)}
-    differing = differing_days(connection, first, last, contract_ids) & known - stale
+    differing = differing_days(connection, ("cell", "cold_start_event"), first, last, contract_ids) & known - stale
+    # Cold starts that were not ranked yet are no difference, but those that are listed have to be right.
+    stale |= known & _unranked(connection, first, last) - differing
+    differing |= differing_days(connection, ("delayed_cell",), first, last, contract_ids) & known - stale
     return VerifiedCells(
         agree=len(known) - len(stale) - len(differing),
         stale=len(stale),
@@ -65,12 +69,21 @@ def kept_against_events(connection: Connection, period: str | None = None) -> Ve
     )
 
 
-def _compute(engine: PostgresEngine, plans: list[Plan]) -> None:
-    """Make `computed_cell` and `computed_cold_start_event` of the events."""
+def _compute(connection: Connection, days: Spans, contracts: dict[tuple[str, int], Contract]) -> None:
+    """Make the tables of KEPT, `computed_` before their names, of the events of these days."""
+    engine = PostgresEngine(connection)
     engine.prefer_hashing()
     for table, columns in KEPT.items():
         engine.keep(f"computed_{table}", sql.everything(table, columns).limit(0))
-    add_cells(engine, plans, prefix="computed_")
+    events = current_events(any_withdrawn=engine.any_withdrawn())
+    add_cells(engine, stored_plans(connection, days, contracts, events), prefix="computed_")
+    if days:
+        listed = listed_events(days, listed_in="computed_cold_start_event")
+        add_ranked(engine, stored_plans(connection, days, contracts, listed), prefix="computed_")
+
+
+def _unranked(connection: Connection, first: datetime, last: datetime) -> set[ContractDay]:
+    return {(contract_id, start) for contract_id, days in unranked_days(connection, None, first, last).items() for start, _ in days}
 
 
 def _is_stale(day: ContractDay, stale: Spans, zones: dict[str, str]) -> bool:

@@ -8,21 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from sqlglot import exp
 
 from ledger.contract.reader import read_contract
 from ledger.documents.settlement_json import statement_to_json
 from ledger.ingest.chunk import judge_chunk
 from ledger.ingest.mapping import built_in_mappings
 from ledger.ingest.record_file import open_records
-from ledger.rating.cells import Engine
-from ledger.rating.duckdb import DuckDbEngine, all_of
+from ledger.rating.cells import Cells
+from ledger.rating.duckdb import all_of
 from ledger.rating.rated_period import rate_periods
 from ledger.settlement.period import Period, contract_period
 from ledger.settlement.settlement import Surroundings, settle
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
 from ledger.store.intervals import Interval
-from ledger.workflows.rate import classified_cells
+from ledger.workflows.rate_archive import computed_cells
 from ledger.workflows.settle import minor_digits_of
 
 Row = dict[str, str]
@@ -47,15 +46,13 @@ def settle_in_memory(contract_texts: Sequence[str], events: Sequence[Row], inter
     assert terms is not None
     with tempfile.TemporaryDirectory() as folder:
         connection = load(events, Path(folder))
-        engine = DuckDbEngine(connection)
         recorded_intervals = [recorded(number, row) for number, row in enumerate(intervals)]
-        cells = classified_cells(engine, [terms], recorded_intervals, all_of("event"))
-        return settle_cells(terms, engine, cells)
+        return settle_cells(terms, computed_cells(connection, [terms], recorded_intervals, all_of("event")))
 
 
-def settle_cells(terms: Period, engine: Engine, cells: exp.Query) -> dict[str, Any]:
-    """What the cells of an engine come to."""
-    rated = rate_periods(engine, cells, {terms.last.id: terms}, terms.end)[terms.last.id]
+def settle_cells(terms: Period, cells: Cells) -> dict[str, Any]:
+    """What the cells come to."""
+    rated = rate_periods(cells, {terms.last.id: terms}, terms.end)[terms.last.id]
     surroundings = Surroundings(
         state="draft",
         contract_hashes={},

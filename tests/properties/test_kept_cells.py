@@ -61,8 +61,9 @@ class Ledger:
         ]
         self.chance.shuffle(others)
         versions = [lambda text=text: self.add_version(text) for text in self.month.contract_texts]
-        for place, step in zip(sorted(self.chance.choices(range(len(others) + 1), k=len(versions))), versions, strict=True):
-            others.insert(place, step)
+        places = sorted(self.chance.choices(range(len(others) + 1), k=len(versions)))
+        for number, (place, step) in enumerate(zip(places, versions, strict=True)):
+            others.insert(place + number, step)
         return others
 
     def load(self, part: list[Row]) -> None:

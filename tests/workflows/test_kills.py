@@ -20,7 +20,8 @@ INGEST_STEPS = [
     *("ingest.before_copy", "ingest.after_copy", "ingest.after_batch", "ingest.before_cells", "ingest.after_cells"),
     *("ingest.before_commit", "ingest.after_commit"),
 ]
-FRESHEN_STEPS = ["freshen.before_remove", "freshen.before_commit"]
+FINISH_STEPS = ["fold.before_commit", "rank.before_commit"]
+FRESHEN_STEPS = ["freshen.before_remove", "freshen.before_commit", "rank.before_commit"]
 SETTLE_STEPS = ["settle.after_contract", "settle.before_commit", "settle.after_commit", "settle.before_file"]
 CONTRACT = Path(__file__).parents[1] / "golden" / "cases" / "edges" / "contract.yaml"
 LOADED = "SELECT account, request_id, revision, received_at, inference_us, input_tokens FROM event ORDER BY request_id"
@@ -31,15 +32,17 @@ STALE = "INSERT INTO stale (contract_id, spans) VALUES ('acme-bank-llm', '{[2026
 
 
 def write_month(folder: Path) -> Path:
-    """Requests of May 2026 with late ones, a duplicate in another chunk, a conflict and a refused row."""
+    """Requests of May 2026 with late ones, cold starts, a duplicate in another chunk, a conflict and a refused row."""
     chance = random.Random(SEED)
     rows = [
-        f"acme-bank,r{n:04},deepseek-v4,2026-05-{chance.randint(1, 28):02}T10:00:00+08:00,0,{chance.choice([90, 150, 310, 500])}000,1000,50"
+        f"acme-bank,r{n:04},deepseek-v4,2026-05-{chance.randint(1, 28):02}T10:00:00+08:00,0,"
+        f"{chance.choice([90, 150, 310, 500])}000,1000,50,"
         for n in range(CHUNKS * CHUNK_ROWS - 3)
     ]
-    rows += [rows[0], rows[1].replace(",1000,", ",7,"), "acme-bank,,deepseek-v4,2026-05-01T10:00:00+08:00,0,1,1,1"]
+    rows[::9] = [f"{row}true" for row in rows[::9]]
+    rows += [rows[0], rows[1].replace(",1000,", ",7,"), "acme-bank,,deepseek-v4,2026-05-01T10:00:00+08:00,0,1,1,1,"]
     path = folder / "month.csv"
-    header = "account,request_id,model,received_at,queue_us,inference_us,input_tokens,output_tokens"
+    header = "account,request_id,model,received_at,queue_us,inference_us,input_tokens,output_tokens,cold_start"
     path.write_text("\n".join([header, *rows]) + "\n")
     return path
 
@@ -75,11 +78,13 @@ def test_loading_killed_at_any_step_is_ended_by_the_same_command(
         ended = run(url, "ingest", month)
         assert ended.returncode == 0, ended.stderr
         assert content(url) == expected
-    folding = new_database()
-    assert run(folding, "contract", "add", CONTRACT).returncode == 0
-    assert run(folding, "ingest", month, fault="fold.before_commit").returncode == -signal.SIGKILL
-    assert content(folding) == expected
-    record_property("kills", f"kills while loading, seed {SEED}: {dict(hits)}, and one while folding")
+    for step in FINISH_STEPS:
+        url = new_database()
+        assert run(url, "contract", "add", CONTRACT).returncode == 0
+        assert run(url, "ingest", month, fault=step).returncode == -signal.SIGKILL
+        hits[step] += 1
+        assert content(url) == expected
+    record_property("kills", f"kills while loading, seed {SEED}: {dict(hits)}")
 
 
 def test_settling_killed_at_any_step_is_ended_by_the_same_command(

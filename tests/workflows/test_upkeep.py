@@ -318,8 +318,34 @@ def test_a_version_that_is_added_while_a_chunk_is_on_its_way_is_taken_into_accou
 
     with open_records(write(tmp_path / "month.csv", month()), tuple(built_in_mappings().values())) as records:
         load_file(database, records, author="test", upkeep=lambda chunk: Meanwhile(shared.of(chunk)), chunk_rows=25)
+    assert agreed(database, stale=5) == 23  # days with cold starts, which nobody has ranked yet
+    shared.finish()
     assert agreed(database) == 28
     assert {row[1] for row in counted(database)} == {1, 2}
+
+
+def test_cold_starts_are_ranked_when_a_load_ends_and_again_when_an_earlier_one_comes(
+    database: Database, done: Callable[..., str], tmp_path: Path
+) -> None:
+    """Two a day are exempt: the first two that are known, until an earlier one is."""
+    done("contract", "add", CONTRACT)
+    cold = [
+        request(number, f"2026-05-06T1{number}:00:00+08:00", cold_start=f"load-{number}", output_tokens=str(10**number))
+        for number in range(4)
+    ]
+    exempt = "SELECT exemption IS NOT NULL, sum(tokens_output) FROM delayed_cell GROUP BY 1 ORDER BY 1"
+    with psycopg.connect(database.url, autocommit=True) as connection:
+        done("ingest", write(tmp_path / "later.csv", cold[1:]))
+        assert connection.execute(exempt).fetchall() == [(False, 1000), (True, 110)]
+        done("ingest", write(tmp_path / "first.csv", cold[:1]))
+        assert connection.execute(exempt).fetchall() == [(False, 1100), (True, 11)]
+        assert agreed(database) == 1
+        # However it came that a day is not ranked, it is before anything is read of it.
+        settled = done("settle", "2026-05", "--dry-run", "--provisional", "--format", "json")
+        connection.execute("DELETE FROM delayed_cell")
+        assert agreed(database, stale=1) == 0
+        assert done("settle", "2026-05", "--dry-run", "--provisional", "--format", "json") == settled
+        assert connection.execute(exempt).fetchall() == [(False, 1100), (True, 11)]
 
 
 def test_deltas_are_folded_when_that_halves_them(

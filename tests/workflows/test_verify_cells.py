@@ -146,6 +146,20 @@ def test_an_altered_cold_start_is_named_by_contract_and_day(kept: Callable[..., 
         assert altered(statement).differing == ((ACME, date(2026, 5, 6)),), statement
 
 
+def test_a_ranked_cold_start_has_to_be_right_and_one_that_is_not_ranked_waits(
+    kept: Callable[..., None], altered: Callable[[str], VerifiedCells]
+) -> None:
+    for statement in (
+        "UPDATE delayed_cell SET exemption = NULL",
+        "UPDATE delayed_cell SET tokens_output = tokens_output + 1",
+        "UPDATE delayed_cell SET tier = 2",
+    ):
+        found = altered(statement)
+        assert found == VerifiedCells(agree=len(DAYS) - 1, stale=0, differing=((ACME, date(2026, 5, 6)),), accounts=()), statement
+    for statement in ("DELETE FROM delayed_cell", "INSERT INTO delayed_cell SELECT * FROM delayed_cell"):
+        assert altered(statement) == VerifiedCells(agree=len(DAYS) - 1, stale=1, differing=(), accounts=()), statement
+
+
 def test_altered_traffic_is_named_by_account(
     kept: Callable[..., None], altered: Callable[[str], VerifiedCells], run_ledger: RunLedger
 ) -> None:

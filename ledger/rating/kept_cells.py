@@ -1,0 +1,55 @@
+"""The kept cells of the database that one transaction sees, ready to be read: nothing is classified, and no plan is needed.
+
+Takes a connection and the spans of the periods, answers the queries of `ledger.rating.cells`. Source: architecture, "The one idea".
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from psycopg import sql
+from sqlalchemy import Connection
+
+from ledger.store.events import driver_cursor
+
+_KEPT = sql.SQL("SELECT * FROM {table} WHERE day_start >= {start} AND day_start < {end} AND contract_id = ANY ({contract_ids})")
+
+
+class KeptCells:
+    """The cells of contracts, each within its span [start, end) of whole local days; nothing in the spans is stale."""
+
+    def __init__(self, connection: Connection, spans: Mapping[str, tuple[datetime, datetime]]) -> None:
+        self._connection = connection
+        alike: defaultdict[tuple[datetime, datetime], list[str]] = defaultdict(list)  # contracts of one zone share theirs
+        for contract_id, span in spans.items():
+            alike[span].append(contract_id)
+        self._period_cell = sql.SQL(" UNION ALL ").join(
+            _KEPT.format(table=sql.Identifier(table), start=start, end=end, contract_ids=contract_ids)
+            for (start, end), contract_ids in alike.items()
+            for table in ("cell", "delayed_cell")
+        )
+
+    def rows(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """The rows of a query of the program's own over `period_cell`."""
+        with driver_cursor(self._connection) as cursor:
+            yield from cursor.execute(sql.SQL("WITH period_cell AS ({cells}) {query}").format(cells=self._period_cell, query=_own(query)))
+
+    def instant(self, value: datetime) -> datetime:
+        """The instant of a value in a row: the driver's own."""
+        return value
+
+    def keep_rows(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> None:
+        """Make a temporary table of these rows, gone with the transaction; columns are (name, type)."""
+        table = sql.Identifier(name)
+        described = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.Identifier(column), _own(kind)) for column, kind in columns)
+        with driver_cursor(self._connection) as cursor:
+            cursor.execute(sql.SQL("CREATE TEMPORARY TABLE {} ({}) ON COMMIT DROP").format(table, described))
+            with cursor.copy(sql.SQL("COPY {} FROM STDIN").format(table)) as copy:
+                for row in rows:
+                    copy.write_row(row)
+
+
+def _own(words: str) -> sql.SQL:
+    """Words that stand in the program: the only ones that get here."""
+    return sql.SQL(words)

@@ -1,0 +1,115 @@
+"""Recompute: what is kept of days is put anew from their events, by the plans of the contracts that cover them.
+
+Takes a transaction and the days. Who only reads cells does not need this module, nor what it brings. Source: architecture, "The one idea";
+decision record kept-cells.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+
+from sqlalchemy import Connection
+from sqlglot import exp
+
+from ledger.contract.model import Contract
+from ledger.fault_point import fault_point
+from ledger.rating import sql
+from ledger.rating.plan import CELL_COLUMNS, COLD_START_COLUMNS, Breaker, Coverage, ModelLoad, Plan, plans_of
+from ledger.rating.postgres import PostgresEngine, cold_start_events, current_events
+from ledger.settlement.calendar import days_touched
+from ledger.store.cells import Spans, coverage, remove_days, remove_ranked
+from ledger.store.contracts import stored_versions
+from ledger.store.intervals import Interval, stored_intervals
+
+MICROSECOND = timedelta(microseconds=1)
+
+
+def recompute_days(connection: Connection, spans: Spans) -> None:
+    """Put the cells of the days that the spans touch anew, but for their cold starts; the caller holds the lock of the cells."""
+    contracts = contracts_of(connection, spans)
+    days = whole_days(spans, contracts)
+    fault_point("freshen.before_remove")
+    remove_days(connection, days)
+    engine = PostgresEngine(connection)
+    engine.prefer_hashing()
+    add_cells(engine, stored_plans(connection, days, contracts, current_events(any_withdrawn=engine.any_withdrawn())))
+    fault_point("freshen.before_commit")
+
+
+def rank_days(connection: Connection, starts: Spans) -> None:
+    """Rank the cold starts of the days that begin at the starts of these spans; the caller holds the lock of the cells."""
+    contracts = contracts_of(connection, starts)
+    days = whole_days(starts, contracts)
+    remove_ranked(connection, days)
+    add_ranked(PostgresEngine(connection), stored_plans(connection, days, contracts, listed_events(days)))
+    fault_point("rank.before_commit")
+
+
+# What is kept of events: tables with their columns.
+KEPT = {"cell": CELL_COLUMNS, "cold_start_event": COLD_START_COLUMNS, "delayed_cell": CELL_COLUMNS}
+
+
+def add_cells(engine: PostgresEngine, plans: Sequence[Plan], *, prefix: str = "") -> None:
+    """Add what is kept of the events that the engine sees, computed by the plans, to the tables of KEPT, their names behind the prefix."""
+    for number, plan in enumerate(plans):
+        for table, query in (("cell", plan.summed()), ("cold_start_event", plan.cold_starts())):
+            if query is not None:
+                # A table that is made of a query may be computed in parallel, rows that are added to one may not.
+                engine.keep(f"fresh_{table}_{number}", query)
+                engine.add(f"{prefix}{table}", KEPT[table], sql.everything(f"fresh_{table}_{number}", KEPT[table]))
+
+
+def add_ranked(engine: PostgresEngine, plans: Sequence[Plan], *, prefix: str = "") -> None:
+    """Add the cells of listed events, which the plans are about, to `delayed_cell`."""
+    for query in (plan.delayed() for plan in plans):
+        if query is not None:
+            engine.add(f"{prefix}delayed_cell", CELL_COLUMNS, query)
+
+
+def contracts_of(connection: Connection, contract_ids: Collection[str]) -> dict[tuple[str, int], Contract]:
+    """All versions of these contracts, by contract and version."""
+    return {(one.contract.id, one.contract.version): one.contract for one in stored_versions(connection, contract_ids)}
+
+
+def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Spans:
+    """The local days that the spans touch, each once."""
+    zones = {contract.id: contract.calendar.timezone for contract in contracts.values()}
+    days: Spans = {}
+    for contract_id, pieces in spans.items():
+        merged = days.setdefault(contract_id, [])
+        for start, end in pieces:
+            touched = days_touched(zones[contract_id], start, max(end, start + MICROSECOND))  # somebody may have marked one instant
+            first, last = touched.starts[0], touched.end
+            if merged and first <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], last)
+            else:
+                merged.append((first, last))
+    return days
+
+
+def stored_plans(connection: Connection, days: Spans, contracts: dict[tuple[str, int], Contract], events: exp.Query) -> list[Plan]:
+    """The plans of what accounts the contracts cover on these days, over these events."""
+    clipped = [
+        Coverage(account=one.account, contract_id=one.contract_id, version=one.version, start=max(one.start, start), end=last)
+        for one in coverage(connection)
+        for start, end in days.get(one.contract_id, ())
+        for last in [end if one.end is None else min(one.end, end)]
+        if max(one.start, start) < last
+    ]
+    return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), events)
+
+
+def listed_events(days: Spans, *, listed_in: str = "cold_start_event") -> exp.Query:
+    """The standing events that are listed as possible cold starts of these days, of which there is at least one."""
+    spans = [span for pieces in days.values() for span in pieces]
+    return cold_start_events(min(start for start, _ in spans), max(end for _, end in spans), listed_in=listed_in)
+
+
+def breakers_and_loads(intervals: Sequence[Interval]) -> tuple[list[Breaker], list[ModelLoad]]:
+    """Recorded intervals as the plan takes them."""
+    breakers = [Breaker(node=i.node, start=i.starts_at, end=i.ends_at) for i in intervals if i.kind == "circuit_breaker"]
+    loads = [
+        ModelLoad(interval_id=i.interval_id, node=i.node, model=i.model, start=i.starts_at, end=i.ends_at)
+        for i in intervals
+        if i.kind == "model_load" and i.node is not None and i.model is not None
+    ]
+    return breakers, loads
