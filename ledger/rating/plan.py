@@ -10,9 +10,10 @@ Source: specification, section 4, whose steps the functions follow.
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
 from functools import cached_property
 from typing import assert_never
 
@@ -47,6 +48,8 @@ ANSWERED = (Outcome.SUCCESS, Outcome.CANCELLED)
 # Relations that an engine may treat as it likes: of single events, of the groups whose sums it computes, and of what the groups stand for.
 CLASSIFIED, GROUPS, SIGNATURES = "classified", "groups", "signatures"
 MOST_SPANS = 50  # that a query lists one by one
+# Asking every event for its account costs a tenth of classifying it: not worth it unless more than a tenth are of other accounts.
+NEARLY_ALL = Fraction(9, 10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,13 +89,29 @@ def plans_of(
     breakers: Sequence[Breaker],
     loads: Sequence[ModelLoad],
     source: exp.Query,
+    traffic: Mapping[str, int] | None = None,
 ) -> "list[Plan]":
-    """One plan for each distinct terms of the contracts (by id and version) that the coverage names; none without coverage."""
+    """One plan for each distinct terms of the contracts (by id and version) that the coverage names; none without coverage. `traffic` is
+    about how many events of each account the source holds, if that is known."""
     alike: defaultdict[Terms, list[Coverage]] = defaultdict(list)
     terms = {key: terms_of(contract) for key, contract in contracts.items()}
     for one in coverage:
         alike[terms[one.contract_id, one.version]].append(one)
-    return [Plan(terms=key, coverage=tuple(group), breakers=breakers, loads=loads, source=source) for key, group in alike.items()]
+    return [
+        Plan(
+            terms=key,
+            coverage=tuple(group),
+            breakers=breakers,
+            loads=loads,
+            source=source,
+            has_others=_has_others(traffic, {one.account for one in group}),
+        )
+        for key, group in alike.items()
+    ]
+
+
+def _has_others(traffic: Mapping[str, int] | None, accounts: Set[str]) -> bool:
+    return not traffic or sum(traffic.get(account, 0) for account in accounts) < NEARLY_ALL * sum(traffic.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +127,7 @@ class Plan:
     breakers: Sequence[Breaker]
     loads: Sequence[ModelLoad]
     source: exp.Query
+    has_others: bool = True  # than events of the covered accounts, to be kept out one by one; else those there are leave with their groups
 
     def cells(self) -> exp.Query:
         """The cells of all events: CELL_COLUMNS, some rows with the same key."""
@@ -212,7 +232,8 @@ class Plan:
         return query.with_("measured", as_=events, materialized=delayed, copy=False)
 
     def _measured(self) -> exp.Select:
-        """Standing events of the covered accounts on any covered day, with `outcome`, `latency_us` and `cold_start_id`."""
+        """Standing events on any covered day, of the covered accounts and no more than a few others, with `outcome`, `latency_us` and
+        `cold_start_id`."""
         received_at, accounts = sql.column("received_at"), sorted({one.account for one in self.coverage})
         loads = [load for load in self.loads if load.end > self._spans[0][0]]
         cold_start_id = cold_start.identity([(load.interval_id, load.node, load.model, load.start, load.end) for load in loads])
@@ -225,7 +246,7 @@ class Plan:
             )
             .from_(self.source.copy().subquery("event", copy=False), copy=False)
             .where(
-                sql.among(sql.column("account"), accounts),
+                *([sql.among(sql.column("account"), accounts)] if self.has_others else []),
                 sql.either(
                     *(
                         sql.both(
