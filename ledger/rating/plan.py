@@ -8,7 +8,6 @@ dialect prints it.
 Source: specification, section 4, whose steps the functions follow.
 """
 
-from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -24,6 +23,8 @@ from ledger.contract.model import Async, CircuitBreaker, ColdStart, Contract
 from ledger.rating import cold_start, sql
 from ledger.rating.code import Code
 from ledger.rating.definition import latency_us
+from ledger.rating.outcome import ANSWERED, is_any_of, is_cancelled, is_outcome, outcome_of_status
+from ledger.rating.rules import rules
 from ledger.rating.terms import Terms, terms_of
 from ledger.settlement.calendar import WINDOW_STEPS, Days, days_touched
 from ledger.settlement.cell import Outcome
@@ -44,7 +45,6 @@ CELL_KEY = (
 )
 CELL_COLUMNS = (*CELL_KEY, *SUMS, "late_latencies_us")
 COLD_START_COLUMNS = ("contract_id", "version", "day_start", "account", "request_id", "revision")
-ANSWERED = (Outcome.SUCCESS, Outcome.CANCELLED)
 # Relations that an engine may treat as it likes: of single events, of the groups whose sums it computes, and of what the groups stand for.
 CLASSIFIED, GROUPS, SIGNATURES = "classified", "groups", "signatures"
 MOST_SPANS = 50  # that a query lists one by one
@@ -168,15 +168,15 @@ class Plan:
 
     def _cells(self, *, delayed: bool | None) -> exp.Select:
         """Cells of the events that a cold start may have delayed, of the others, or (None) of all where it does not matter."""
-        rules = self._rules()
+        judged = rules(self.terms)
         values: dict[str, exp.Expr] = {
             **{name: sql.column(name, "coverage") for name in ("contract_id", "version")},
             "day_start": self._day(sql.column("window_start", SIGNATURES)),
             **{name: sql.column(name, SIGNATURES) for name in SIGNATURE},
-            "outcome": sql.choose((_is(outcome), sql.text(outcome)) for outcome in Outcome),
-            **rules,
+            "outcome": sql.choose((is_outcome(outcome), sql.text(outcome)) for outcome in Outcome),
+            **judged,
             **{name: sql.column(name, SIGNATURES) for name in SUMS},
-            "late_latencies_us": sql.choose([(sql.both(rules["late"], _is_any_of(ANSWERED)), sql.column("late_latencies_us"))]),
+            "late_latencies_us": sql.choose([(sql.both(judged["late"], is_any_of(ANSWERED)), sql.column("late_latencies_us"))]),
         }
         cells = exp.select(*(sql.named(values[name], name) for name in CELL_COLUMNS))
         cells = cells.from_(self._signatures(ranked=delayed is True).subquery(SIGNATURES, copy=False), copy=False)
@@ -185,7 +185,7 @@ class Plan:
     def _cold_start_candidates(self, position: int) -> exp.Select:
         """The events that the cold-start exemption at this position could take: no earlier exemption took them."""
         counts = sql.both(
-            _is_any_of(ANSWERED),
+            is_any_of(ANSWERED),
             exp.Not(this=exp.paren(sql.either(*(self._takes(earlier) for earlier in range(position))))),
         )
         event = (
@@ -240,7 +240,7 @@ class Plan:
         return (
             exp.select(
                 exp.Star(),
-                sql.named(self._outcome(), "outcome"),
+                sql.named(outcome_of_status(), "outcome"),
                 sql.named(self._latency(), "latency_us"),
                 sql.named(cold_start_id, "cold_start_id"),
             )
@@ -275,25 +275,6 @@ class Plan:
     def _days(self) -> Days:
         return days_touched(self.terms.timezone, self._spans[0][0], self._spans[-1][1])
 
-    # -- step 1: outcome
-
-    def _outcome(self) -> exp.Expr:
-        """The outcome by status, in order of precedence, as its place among the outcomes: quicker to group by than its name."""
-        status = sql.column("status")
-
-        def between(low: int, high: int) -> exp.Expr:
-            return exp.Between(this=status.copy(), low=sql.number(low), high=sql.number(high))
-
-        return sql.choose(
-            [
-                (between(200, 299), _place(Outcome.SUCCESS)),
-                (_is_cancelled(), _place(Outcome.CANCELLED)),
-                (exp.EQ(this=status.copy(), expression=sql.number(429)), _place(Outcome.RATE_LIMITED)),
-                (between(400, 499), _place(Outcome.CLIENT_ERROR)),
-            ],
-            _place(Outcome.SERVER_ERROR),
-        )
-
     # -- step 2: latency
 
     def _latency(self) -> exp.Expr:
@@ -302,7 +283,7 @@ class Plan:
             for queue, name in self.terms.latency_by_queue
         ]
         defined = sql.choose(by_queue, self._latency_by(self.terms.latency_default))
-        waited = sql.choose([(_is_cancelled(), measured("e2e"))])
+        waited = sql.choose([(is_cancelled(), measured("e2e"))])
         return sql.known_or(defined, waited)
 
     def _latency_by(self, name: str) -> exp.Expr:
@@ -335,7 +316,7 @@ class Plan:
     def _takes(self, position: int) -> exp.Expr:
         """Whether the exemption's own condition holds; never null."""
         exemption = self.terms.exemptions[position]
-        answered = _is_any_of(ANSWERED)
+        answered = is_any_of(ANSWERED)
         match exemption:
             case CircuitBreaker(queues=queues):
                 return sql.both(sql.among(sql.column("queue"), queues), self._breaker_open())
@@ -464,48 +445,6 @@ class Plan:
             )
         )
 
-    # -- steps 4 and "in the objective": rules over signatures
-
-    def _rules(self) -> dict[str, exp.Expr]:
-        outcomes = self.terms.outcomes
-
-        def reaches(edge_us: int) -> exp.Expr:
-            position = bisect_right(self.terms.edges_us, edge_us)
-            return sql.known_or(exp.GTE(this=sql.column("latency_class"), expression=sql.number(position)), sql.boolean(False))
-
-        not_exempt, no_latency = sql.is_null(sql.column("exemption")), sql.is_null(sql.column("latency_class"))
-        over_target = reaches(self.terms.late_from_us)
-        failed = _is_any_of([outcome for outcome in Outcome if outcome.is_failure])
-
-        priced = [sql.both(_is(Outcome.SUCCESS), sql.is_known(sql.column("latency_class")))]
-        if outcomes.cancelled.bill == "produced":
-            priced.append(sql.both(_is(Outcome.CANCELLED), over_target))
-        from_slowest = sorted(enumerate(self.terms.tiers_from_us), key=lambda item: item[1], reverse=True)
-        tier_of_latency = sql.choose((reaches(from_us), sql.number(position)) for position, from_us in from_slowest)
-        tier = sql.choose([(sql.both(not_exempt, sql.either(*priced)), tier_of_latency)])
-
-        judged = [
-            sql.both(
-                _is(Outcome.SUCCESS),
-                sql.boolean(True) if self.terms.missing_latency == "late" else exp.Not(this=no_latency.copy()),
-            )
-        ]
-        if outcomes.cancelled.objective == "late_if_over_target":
-            judged.append(sql.both(_is(Outcome.CANCELLED), over_target))
-        terms = {
-            Outcome.SERVER_ERROR: outcomes.server_error,
-            Outcome.RATE_LIMITED: outcomes.rate_limited,
-            Outcome.CLIENT_ERROR: outcomes.client_error,
-        }
-        judged += [_is(outcome) for outcome, term in terms.items() if term.objective == "late"]
-        in_objective = sql.both(sql.among(sql.column("queue"), self.terms.queues_judged), not_exempt, sql.either(*judged))
-        return {
-            "tier": exp.cast(tier, "smallint"),
-            "in_objective": in_objective,
-            "late": sql.both(in_objective, sql.either(over_target, no_latency, failed)),
-            "over": sql.both(in_objective, sql.either(reaches(self.terms.over_from_us), no_latency, failed)),
-        }
-
 
 def measured(name: str) -> exp.Expr:
     """A measured quantity of an event: a column, or what specification section 2 derives from columns; null when a part is missing."""
@@ -524,26 +463,9 @@ def measured(name: str) -> exp.Expr:
             return sql.column(name)
 
 
-def _place(outcome: Outcome) -> exp.Expr:
-    return sql.number(list(Outcome).index(outcome))
-
-
-def _is(outcome: Outcome) -> exp.Expr:
-    return exp.EQ(this=sql.column("outcome"), expression=_place(outcome))
-
-
-def _is_any_of(outcomes: Sequence[Outcome]) -> exp.Expr:
-    return exp.In(this=sql.column("outcome"), expressions=[_place(outcome) for outcome in outcomes])
-
-
-def _is_cancelled() -> exp.Expr:
-    """By its status: where the outcome is not known yet, or would be found out once more."""
-    return exp.EQ(this=sql.column("status"), expression=sql.number(499))
-
-
 def _is_without_usage() -> exp.Expr:
     """Whether a cancelled request came without the usage that it would be billed by."""
-    return sql.both(_is_cancelled(), sql.either(sql.is_null(sql.column("input_tokens")), sql.is_null(sql.column("output_tokens"))))
+    return sql.both(is_cancelled(), sql.either(sql.is_null(sql.column("input_tokens")), sql.is_null(sql.column("output_tokens"))))
 
 
 def _counted_from_1(number: exp.Expr) -> exp.Expr:
