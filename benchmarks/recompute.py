@@ -14,7 +14,10 @@ from figures import Cell, Table
 
 POSTGRESQL, PARQUET, PEER = "ledger, from PostgreSQL", "ledger, from Parquet", PEER_DUCKDB.name
 FROM_POSTGRESQL = ("settle", MONTH, "--dry-run")  # with every kept cell of every contract marked stale
-ALL_STALE = "INSERT INTO stale SELECT DISTINCT contract_id, tstzmultirange(tstzrange(NULL, NULL)) FROM version_in_force"
+ALL_STALE = (
+    "INSERT INTO stale (contract_id, spans) SELECT DISTINCT contract_id, tstzmultirange(tstzrange(NULL, NULL)) FROM version_in_force "
+    "ON CONFLICT (contract_id) DO UPDATE SET spans = excluded.spans"  # what lies outside the settled month is marked still
+)
 FROM_PARQUET = ("settle", MONTH, "--dry-run", "--events")  # and the file
 
 

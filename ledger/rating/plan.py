@@ -1,17 +1,18 @@
 """The classification plan: the terms of contracts, compiled to SQL that turns events into cells.
 
 Two steps. The *signature* is computed per event and holds only what an event is: its window, outcome, latency class (between which of
-the terms' edges its latency lies), exemption and whether its queue's multiplier is forfeited. The *rules* are computed per signature:
-tier, in the objective, late, over. One plan serves every contract with the same terms: events are grouped by account, and an account's
-contract is looked up for groups, not for events. The plan names no engine; a dialect prints it.
+the terms' edges its latency lies), exemption and whether its queue's multiplier is forfeited. Events are grouped by one number for most
+of it (`code`), and the *rules* are computed per signature: tier, in the objective, late, over. One plan serves every contract with the
+same terms: events are grouped by account, and an account's contract is looked up for groups, not for events. The plan names no engine; a
+dialect prints it.
 Source: specification, section 4, whose steps the functions follow.
 """
 
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from fractions import Fraction
 from functools import cached_property
 from typing import assert_never
 
@@ -20,7 +21,10 @@ from sqlglot import exp
 from ledger.contract.expression import BUILT_IN
 from ledger.contract.model import Async, CircuitBreaker, ColdStart, Contract
 from ledger.rating import cold_start, sql
+from ledger.rating.code import Code
 from ledger.rating.definition import latency_us
+from ledger.rating.outcome import ANSWERED, is_any_of, is_cancelled, is_outcome, outcome_of_status
+from ledger.rating.rules import rules
 from ledger.rating.terms import Terms, terms_of
 from ledger.settlement.calendar import WINDOW_STEPS, Days, days_touched
 from ledger.settlement.cell import Outcome
@@ -33,6 +37,7 @@ EVENT_COLUMNS = (
 )
 # What of an event decides its classification, and nothing else.
 SIGNATURE = ("account", "window_start", "model", "queue", "forfeited", "outcome", "exemption", "latency_class")
+NAMES, USAGE = ("account", "model", "queue"), ("input_tokens", "cached_input_tokens", "output_tokens")
 SUMS = ("requests", "requests_without_usage", "tokens_input", "tokens_cached_input", "tokens_output")
 CELL_KEY = (
     *("contract_id", "version", "day_start", "window_start", "model", "queue", "forfeited", "outcome", "exemption", "tier"),
@@ -40,9 +45,11 @@ CELL_KEY = (
 )
 CELL_COLUMNS = (*CELL_KEY, *SUMS, "late_latencies_us")
 COLD_START_COLUMNS = ("contract_id", "version", "day_start", "account", "request_id", "revision")
-ANSWERED = (Outcome.SUCCESS, Outcome.CANCELLED)
-CLASSIFIED = "classified"  # the relation of single events that are grouped to cells: an engine may treat it as it likes
+# Relations that an engine may treat as it likes: of single events, of the groups whose sums it computes, and of what the groups stand for.
+CLASSIFIED, GROUPS, SIGNATURES = "classified", "groups", "signatures"
 MOST_SPANS = 50  # that a query lists one by one
+# Asking every event for its account costs a tenth of classifying it: not worth it unless more than a tenth are of other accounts.
+NEARLY_ALL = Fraction(9, 10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,13 +89,29 @@ def plans_of(
     breakers: Sequence[Breaker],
     loads: Sequence[ModelLoad],
     source: exp.Query,
+    traffic: Mapping[str, int] | None = None,
 ) -> "list[Plan]":
-    """One plan for each distinct terms of the contracts (by id and version) that the coverage names; none without coverage."""
+    """One plan for each distinct terms of the contracts (by id and version) that the coverage names; none without coverage. `traffic` is
+    about how many events of each account the source holds, if that is known."""
     alike: defaultdict[Terms, list[Coverage]] = defaultdict(list)
     terms = {key: terms_of(contract) for key, contract in contracts.items()}
     for one in coverage:
         alike[terms[one.contract_id, one.version]].append(one)
-    return [Plan(terms=key, coverage=tuple(group), breakers=breakers, loads=loads, source=source) for key, group in alike.items()]
+    return [
+        Plan(
+            terms=key,
+            coverage=tuple(group),
+            breakers=breakers,
+            loads=loads,
+            source=source,
+            has_others=_has_others(traffic, {one.account for one in group}),
+        )
+        for key, group in alike.items()
+    ]
+
+
+def _has_others(traffic: Mapping[str, int] | None, accounts: Set[str]) -> bool:
+    return not traffic or sum(traffic.get(account, 0) for account in accounts) < NEARLY_ALL * sum(traffic.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +127,7 @@ class Plan:
     breakers: Sequence[Breaker]
     loads: Sequence[ModelLoad]
     source: exp.Query
+    has_others: bool = True  # than events of the covered accounts, to be kept out one by one; else those there are leave with their groups
 
     def cells(self) -> exp.Query:
         """The cells of all events: CELL_COLUMNS, some rows with the same key."""
@@ -144,39 +168,24 @@ class Plan:
 
     def _cells(self, *, delayed: bool | None) -> exp.Select:
         """Cells of the events that a cold start may have delayed, of the others, or (None) of all where it does not matter."""
-        used = ("input_tokens", "cached_input_tokens", "output_tokens", "latency_us")
-        classified = exp.select(*self._signature(ranked=delayed is True), *(sql.column(name) for name in used))
-        classified = classified.from_(exp.to_table("measured"), copy=False)
-        # Of failed requests too: for single events the cheaper question, and the rules drop them.
-        over_target = exp.GTE(this=sql.column("latency_us"), expression=sql.number(self.terms.late_from_us))
-        late_latencies = exp.Filter(this=exp.ArrayAgg(this=sql.column("latency_us")), expression=exp.Where(this=over_target))
-        signatures = (
-            exp.select(
-                *(sql.column(name) for name in SIGNATURE),
-                *(sql.named(total, name) for name, total in _sums().items()),
-                sql.named(late_latencies, "late_latencies_us"),
-            )
-            .from_(classified.subquery(CLASSIFIED, copy=False), copy=False)
-            .group_by(*(sql.column(name) for name in SIGNATURE), copy=False)
-        )
-        rules = self._rules()
+        judged = rules(self.terms)
         values: dict[str, exp.Expr] = {
             **{name: sql.column(name, "coverage") for name in ("contract_id", "version")},
-            "day_start": self._day(sql.column("window_start", "signatures")),
-            **{name: sql.column(name, "signatures") for name in SIGNATURE},
-            "outcome": sql.choose((_is(outcome), sql.text(outcome)) for outcome in Outcome),
-            **rules,
-            **{name: sql.column(name, "signatures") for name in SUMS},
-            "late_latencies_us": sql.choose([(sql.both(rules["late"], _is_any_of(ANSWERED)), sql.column("late_latencies_us"))]),
+            "day_start": self._day(sql.column("window_start", SIGNATURES)),
+            **{name: sql.column(name, SIGNATURES) for name in SIGNATURE},
+            "outcome": sql.choose((is_outcome(outcome), sql.text(outcome)) for outcome in Outcome),
+            **judged,
+            **{name: sql.column(name, SIGNATURES) for name in SUMS},
+            "late_latencies_us": sql.choose([(sql.both(judged["late"], is_any_of(ANSWERED)), sql.column("late_latencies_us"))]),
         }
         cells = exp.select(*(sql.named(values[name], name) for name in CELL_COLUMNS))
-        cells = cells.from_(signatures.subquery("signatures", copy=False), copy=False)
-        return self._with_measured(self._covered(cells, "signatures"), delayed=delayed)
+        cells = cells.from_(self._signatures(ranked=delayed is True).subquery(SIGNATURES, copy=False), copy=False)
+        return self._with_measured(self._covered(cells, SIGNATURES), delayed=delayed)
 
     def _cold_start_candidates(self, position: int) -> exp.Select:
         """The events that the cold-start exemption at this position could take: no earlier exemption took them."""
         counts = sql.both(
-            _is_any_of(ANSWERED),
+            is_any_of(ANSWERED),
             exp.Not(this=exp.paren(sql.either(*(self._takes(earlier) for earlier in range(position))))),
         )
         event = (
@@ -223,20 +232,21 @@ class Plan:
         return query.with_("measured", as_=events, materialized=delayed, copy=False)
 
     def _measured(self) -> exp.Select:
-        """Standing events of the covered accounts on any covered day, with `outcome`, `latency_us` and `cold_start_id`."""
+        """Standing events on any covered day, of the covered accounts and no more than a few others, with `outcome`, `latency_us` and
+        `cold_start_id`."""
         received_at, accounts = sql.column("received_at"), sorted({one.account for one in self.coverage})
         loads = [load for load in self.loads if load.end > self._spans[0][0]]
         cold_start_id = cold_start.identity([(load.interval_id, load.node, load.model, load.start, load.end) for load in loads])
         return (
             exp.select(
                 exp.Star(),
-                sql.named(self._outcome(), "outcome"),
+                sql.named(outcome_of_status(), "outcome"),
                 sql.named(self._latency(), "latency_us"),
                 sql.named(cold_start_id, "cold_start_id"),
             )
             .from_(self.source.copy().subquery("event", copy=False), copy=False)
             .where(
-                sql.among(sql.column("account"), accounts),
+                *([sql.among(sql.column("account"), accounts)] if self.has_others else []),
                 sql.either(
                     *(
                         sql.both(
@@ -265,25 +275,6 @@ class Plan:
     def _days(self) -> Days:
         return days_touched(self.terms.timezone, self._spans[0][0], self._spans[-1][1])
 
-    # -- step 1: outcome
-
-    def _outcome(self) -> exp.Expr:
-        """The outcome by status, in order of precedence, as its place among the outcomes: quicker to group by than its name."""
-        status = sql.column("status")
-
-        def between(low: int, high: int) -> exp.Expr:
-            return exp.Between(this=status.copy(), low=sql.number(low), high=sql.number(high))
-
-        return sql.choose(
-            [
-                (between(200, 299), _place(Outcome.SUCCESS)),
-                (_is_cancelled(), _place(Outcome.CANCELLED)),
-                (exp.EQ(this=status.copy(), expression=sql.number(429)), _place(Outcome.RATE_LIMITED)),
-                (between(400, 499), _place(Outcome.CLIENT_ERROR)),
-            ],
-            _place(Outcome.SERVER_ERROR),
-        )
-
     # -- step 2: latency
 
     def _latency(self) -> exp.Expr:
@@ -292,7 +283,7 @@ class Plan:
             for queue, name in self.terms.latency_by_queue
         ]
         defined = sql.choose(by_queue, self._latency_by(self.terms.latency_default))
-        waited = sql.choose([(_is_cancelled(), measured("e2e"))])
+        waited = sql.choose([(is_cancelled(), measured("e2e"))])
         return sql.known_or(defined, waited)
 
     def _latency_by(self, name: str) -> exp.Expr:
@@ -301,20 +292,22 @@ class Plan:
         return latency_us(dict(self.terms.definitions)[name], measured)
 
     def _latency_class(self) -> exp.Expr:
-        latency = sql.column("latency_us")
-        branches = [(sql.is_null(latency), sql.null())]
-        branches += [
-            (exp.LT(this=latency.copy(), expression=sql.number(edge)), sql.number(position))
-            for position, edge in enumerate(self.terms.edges_us)
+        """1 for class 0, and so on; 0 without a latency, which no comparison holds for: few are, so that it is not asked first."""
+        latency, edges = sql.column("latency_us"), self.terms.edges_us
+        classes = [
+            (exp.LT(this=latency, expression=sql.number(edge)), self._code.summand("latency_class", number))
+            for number, edge in enumerate(edges, start=1)
         ]
-        return sql.choose(branches, sql.number(len(self.terms.edges_us)))
+        slowest = exp.GTE(this=latency, expression=sql.number(edges[-1])), self._code.summand("latency_class", len(edges) + 1)
+        return sql.choose([*classes, slowest], sql.number(0))
 
     # -- step 3: exemption
 
     def _exemption(self, *, ranked: bool) -> exp.Expr:
-        """The position of the first exemption that takes the event, null for none; cold starts take events only where they are ranked."""
+        """The first exemption that takes the event, 1 for that at position 0, and so on; 0 for none; cold starts take events only where
+        they are ranked."""
         positions = [p for p, one in enumerate(self.terms.exemptions) if ranked or not isinstance(one, ColdStart)]
-        return sql.choose([(self._takes(position), sql.number(position)) for position in positions])
+        return sql.choose([(self._takes(p), self._code.summand("exemption", p + 1)) for p in positions], sql.number(0))
 
     @property
     def _ranks_cold_starts(self) -> bool:
@@ -323,14 +316,14 @@ class Plan:
     def _takes(self, position: int) -> exp.Expr:
         """Whether the exemption's own condition holds; never null."""
         exemption = self.terms.exemptions[position]
-        answered = _is_any_of(ANSWERED)
+        answered = is_any_of(ANSWERED)
         match exemption:
             case CircuitBreaker(queues=queues):
                 return sql.both(sql.among(sql.column("queue"), queues), self._breaker_open())
             case Async(input_tokens=threshold, evidence=evidence):
                 compared = sql.COMPARE[threshold.op](this=sql.column("input_tokens"), expression=sql.number(threshold.tokens))
-                conditions = [answered, sql.known_or(compared, sql.boolean(False))]
-                return sql.both(*conditions, *([sql.column("async_header")] if evidence == "header" else []))
+                header = [sql.column("async_header")] if evidence == "header" else []
+                return sql.both(*header, sql.known_or(compared, sql.boolean(False)), answered)  # what is seldom true first
             case ColdStart():
                 return sql.both(sql.is_known(sql.column("cold_start_id")), cold_start.is_exempt(position))
             case _:
@@ -380,20 +373,64 @@ class Plan:
 
     # -- the signature of an event
 
-    def _signature(self, *, ranked: bool) -> list[exp.Expr]:
+    @cached_property
+    def _code(self) -> Code:
+        """What of a signature is counted and not named, as one number."""
+        return Code(
+            "code",
+            [
+                ("outcome", len(Outcome)),
+                ("forfeited", 2),
+                ("without_usage", 2),
+                ("exemption", len(self.terms.exemptions) + 1),
+                ("latency_class", len(self.terms.edges_us) + 2),
+            ],
+        )
+
+    def _signatures(self, *, ranked: bool) -> exp.Select:
+        """SIGNATURE, SUMS and `late_latencies_us`; some rows have the same signature."""
+        flags = {"forfeited": self._forfeited(), "without_usage": _is_without_usage()}
+        circumstances = [
+            sql.column("outcome"),
+            *(sql.choose([(holds, self._code.summand(name, 1))], sql.number(0)) for name, holds in flags.items()),
+            self._exemption(ranked=ranked),
+        ]
+        classified = exp.select(
+            *map(sql.column, (*NAMES, *USAGE, "latency_us")),
+            sql.named(self._window_start(), "window_start"),
+            sql.named(sql.added(*circumstances), "circumstances"),
+        ).from_(exp.to_table("measured"), copy=False)
+        coded = exp.select(
+            *map(sql.column, (*NAMES, *USAGE, "latency_us", "window_start")),
+            sql.named(sql.added(sql.column("circumstances"), self._latency_class()), "code"),
+        ).from_(classified.subquery(CLASSIFIED, copy=False), copy=False)
+        # Of failed requests too: for single events the cheaper question, and the rules drop them.
+        over_target = exp.GTE(this=sql.column("latency_us"), expression=sql.number(self.terms.late_from_us))
+        late_latencies = exp.Filter(this=exp.ArrayAgg(this=sql.column("latency_us")), expression=exp.Where(this=over_target))
+        groups = (
+            exp.select(
+                *map(sql.column, (*NAMES, "window_start", "code")),
+                sql.named(exp.Count(this=exp.Star()), "requests"),
+                *(sql.named(exp.Sum(this=sql.column(name)), name) for name in USAGE),
+                sql.named(late_latencies, "late_latencies_us"),
+            )
+            .from_(coded.subquery("coded", copy=False), copy=False)
+            .group_by(*map(sql.column, (*NAMES, "window_start", "code")), copy=False)
+        )
+        input_tokens, cached, output_tokens = (sql.known_or(sql.column(name), sql.number(0)) for name in USAGE)  # unknown ones count as 0
         parts = {
-            "account": sql.column("account"),
-            "window_start": self._window_start(),
-            "model": sql.column("model"),
-            "queue": sql.column("queue"),
-            "forfeited": self._forfeited(),
-            "outcome": sql.column("outcome"),
-            # A place that no event can have is an unknown text to PostgreSQL, unless it is told.
-            "exemption": exp.cast(self._exemption(ranked=ranked), "smallint"),
-            "latency_class": self._latency_class(),
+            **{name: sql.column(name) for name in (*NAMES, "window_start", "requests", "late_latencies_us")},
+            "outcome": self._code.part("outcome"),
+            "forfeited": exp.EQ(this=self._code.part("forfeited"), expression=sql.number(1)),
+            "exemption": exp.cast(_counted_from_1(self._code.part("exemption")), "smallint"),
+            "latency_class": _counted_from_1(self._code.part("latency_class")),
+            "requests_without_usage": exp.Mul(this=sql.column("requests"), expression=self._code.part("without_usage")),
+            "tokens_input": exp.Sub(this=input_tokens, expression=cached),
+            "tokens_cached_input": cached.copy(),
+            "tokens_output": output_tokens,
         }
-        assert tuple(parts) == SIGNATURE
-        return [sql.named(part, name) for name, part in parts.items()]
+        decoded = exp.select(*(sql.named(parts[name], name) for name in (*SIGNATURE, *SUMS, "late_latencies_us")))
+        return decoded.from_(groups.subquery(GROUPS, copy=False), copy=False)
 
     def _forfeited(self) -> exp.Expr:
         """Whether the queue's multiplier falls away because the wait was above the queue's limit, or is unknown."""
@@ -407,48 +444,6 @@ class Plan:
                 for name, longest_us in self.terms.waits_us
             )
         )
-
-    # -- steps 4 and "in the objective": rules over signatures
-
-    def _rules(self) -> dict[str, exp.Expr]:
-        outcomes = self.terms.outcomes
-
-        def reaches(edge_us: int) -> exp.Expr:
-            position = bisect_right(self.terms.edges_us, edge_us)
-            return sql.known_or(exp.GTE(this=sql.column("latency_class"), expression=sql.number(position)), sql.boolean(False))
-
-        not_exempt, no_latency = sql.is_null(sql.column("exemption")), sql.is_null(sql.column("latency_class"))
-        over_target = reaches(self.terms.late_from_us)
-        failed = _is_any_of([outcome for outcome in Outcome if outcome.is_failure])
-
-        priced = [sql.both(_is(Outcome.SUCCESS), sql.is_known(sql.column("latency_class")))]
-        if outcomes.cancelled.bill == "produced":
-            priced.append(sql.both(_is(Outcome.CANCELLED), over_target))
-        from_slowest = sorted(enumerate(self.terms.tiers_from_us), key=lambda item: item[1], reverse=True)
-        tier_of_latency = sql.choose((reaches(from_us), sql.number(position)) for position, from_us in from_slowest)
-        tier = sql.choose([(sql.both(not_exempt, sql.either(*priced)), tier_of_latency)])
-
-        judged = [
-            sql.both(
-                _is(Outcome.SUCCESS),
-                sql.boolean(True) if self.terms.missing_latency == "late" else exp.Not(this=no_latency.copy()),
-            )
-        ]
-        if outcomes.cancelled.objective == "late_if_over_target":
-            judged.append(sql.both(_is(Outcome.CANCELLED), over_target))
-        terms = {
-            Outcome.SERVER_ERROR: outcomes.server_error,
-            Outcome.RATE_LIMITED: outcomes.rate_limited,
-            Outcome.CLIENT_ERROR: outcomes.client_error,
-        }
-        judged += [_is(outcome) for outcome, term in terms.items() if term.objective == "late"]
-        in_objective = sql.both(sql.among(sql.column("queue"), self.terms.queues_judged), not_exempt, sql.either(*judged))
-        return {
-            "tier": exp.cast(tier, "smallint"),
-            "in_objective": in_objective,
-            "late": sql.both(in_objective, sql.either(over_target, no_latency, failed)),
-            "over": sql.both(in_objective, sql.either(reaches(self.terms.over_from_us), no_latency, failed)),
-        }
 
 
 def measured(name: str) -> exp.Expr:
@@ -468,37 +463,11 @@ def measured(name: str) -> exp.Expr:
             return sql.column(name)
 
 
-def _place(outcome: Outcome) -> exp.Expr:
-    return sql.number(list(Outcome).index(outcome))
+def _is_without_usage() -> exp.Expr:
+    """Whether a cancelled request came without the usage that it would be billed by."""
+    return sql.both(is_cancelled(), sql.either(sql.is_null(sql.column("input_tokens")), sql.is_null(sql.column("output_tokens"))))
 
 
-def _is(outcome: Outcome) -> exp.Expr:
-    return exp.EQ(this=sql.column("outcome"), expression=_place(outcome))
-
-
-def _is_any_of(outcomes: Sequence[Outcome]) -> exp.Expr:
-    return exp.In(this=sql.column("outcome"), expressions=[_place(outcome) for outcome in outcomes])
-
-
-def _is_cancelled() -> exp.Expr:
-    """By its status: where the outcome is not known yet."""
-    return exp.EQ(this=sql.column("status"), expression=sql.number(499))
-
-
-def _sums() -> dict[str, exp.Expr]:
-    """SUMS over events; tokens that are not known count as 0."""
-    unknown, none = sql.is_null, sql.number(0)
-    tokens_input, tokens_cached, tokens_output = (sql.column(name) for name in ("input_tokens", "cached_input_tokens", "output_tokens"))
-    without_usage = sql.both(
-        _is(Outcome.CANCELLED),
-        sql.either(unknown(tokens_input), unknown(tokens_output)),
-    )
-    sums: dict[str, exp.Expr] = {
-        "requests": exp.Count(this=exp.Star()),
-        "requests_without_usage": exp.Sum(this=exp.cast(without_usage, "int")),
-        "tokens_input": exp.Sum(this=exp.Sub(this=sql.known_or(tokens_input, none), expression=sql.known_or(tokens_cached, none))),
-        "tokens_cached_input": exp.Sum(this=sql.known_or(tokens_cached, none)),
-        "tokens_output": exp.Sum(this=sql.known_or(tokens_output, none)),
-    }
-    assert tuple(sums) == SUMS
-    return sums
+def _counted_from_1(number: exp.Expr) -> exp.Expr:
+    """The position that this number stands for, null for 0."""
+    return exp.Sub(this=exp.Nullif(this=number, expression=sql.number(0)), expression=sql.number(1))

@@ -92,6 +92,14 @@ def known_or(expression: exp.Expr, default: exp.Expr) -> exp.Expr:
     return exp.Coalesce(this=expression.copy(), expressions=[default.copy()])
 
 
+def added(*summands: exp.Expr) -> exp.Expr:
+    """The sum of one or more expressions in a row."""
+    first, *others = summands
+    for other in others:
+        first = exp.Add(this=first, expression=other)
+    return first
+
+
 def everything(relation: str, columns: Sequence[str]) -> exp.Select:
     """These columns of every row of a relation."""
     return exp.select(*map(column, columns)).from_(relation)

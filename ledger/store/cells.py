@@ -80,6 +80,15 @@ def coverage(connection: Connection, accounts: Collection[str] | None = None) ->
     return [Covered(**row) for row in rows.mappings()]
 
 
+def traffic_of(connection: Connection, start: datetime | None, end: datetime | None) -> dict[str, int]:
+    """How many events stand of each account in the quarters of an hour that begin in [start, end); none without bounds."""
+    rows = connection.execute(
+        text("SELECT account, sum(requests) FROM traffic WHERE quarter_start >= :start AND quarter_start < :end GROUP BY account"),
+        {"start": start, "end": end},
+    )
+    return {account: int(requests) for account, requests in rows}
+
+
 # -- locks
 
 

@@ -16,7 +16,7 @@ from ledger.rating import sql
 from ledger.rating.plan import CELL_COLUMNS, COLD_START_COLUMNS, Breaker, Coverage, ModelLoad, Plan, plans_of
 from ledger.rating.postgres import PostgresEngine, cold_start_events, current_events
 from ledger.settlement.calendar import days_touched
-from ledger.store.cells import Spans, coverage, remove_days, remove_ranked
+from ledger.store.cells import Spans, coverage, remove_days, remove_ranked, traffic_of
 from ledger.store.contracts import stored_versions
 from ledger.store.intervals import Interval, stored_intervals
 
@@ -95,7 +95,8 @@ def stored_plans(connection: Connection, days: Spans, contracts: dict[tuple[str,
         for last in [end if one.end is None else min(one.end, end)]
         if max(one.start, start) < last
     ]
-    return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), events)
+    traffic = traffic_of(connection, min((one.start for one in clipped), default=None), max((one.end for one in clipped), default=None))
+    return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), events, traffic)
 
 
 def listed_events(days: Spans, *, listed_in: str = "cold_start_event") -> exp.Query:
