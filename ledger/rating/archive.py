@@ -31,7 +31,9 @@ RULES = {
     **{f"{name} is from 0 to 10^12": f"min({name}) >= 0 AND max({name}) <= {LARGEST_TOKENS}" for name in TOKENS},
     "cached_input_tokens is a part of input_tokens": "bool_and(cached_input_tokens <= coalesce(input_tokens, 0))",
     "a success has tokens": "bool_and(status NOT BETWEEN 200 AND 299 OR (input_tokens IS NOT NULL AND output_tokens IS NOT NULL))",
-    "cold_start is an id or 'true'": "bool_and(cold_start = 'true' OR lower(cold_start) NOT IN ('', 'false', 'true'))",
+    # Asked only where there is one: to put millions of nulls in lower case takes longer than all other rules.
+    "cold_start is an id or 'true'": "bool_and(CASE WHEN cold_start IS NOT NULL "
+    "THEN cold_start = 'true' OR lower(cold_start) NOT IN ('', 'false', 'true') END)",
 }
 WHOLE_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 PATTERN = re.compile(r"[*?\[]")
