@@ -112,18 +112,21 @@ class LazyGroup(click.Group):
 
 
 def _database_errors() -> tuple[type[Exception], ...]:
-    """SQLAlchemy's errors, if a command has imported it; asked only when something was raised."""
-    library = sys.modules.get("sqlalchemy.exc")
-    return (library.DBAPIError,) if library else ()
+    """The errors of the driver and of SQLAlchemy, if a command has imported them; asked only when something was raised."""
+    driver, library = sys.modules.get("psycopg"), sys.modules.get("sqlalchemy.exc")
+    return (*([driver.Error] if driver else []), *([library.DBAPIError] if library else []))
 
 
 def _fail_database(ctx: click.Context, error: Exception) -> NoReturn:
     """What the database said in the middle of a job: it went away (4), it held a rule that we broke, or we spoke nonsense (5)."""
-    reason = next(iter(str(getattr(error, "orig", None) or error).strip().splitlines()), "")
-    match type(error).__name__:
-        case "OperationalError" | "InterfaceError":
+    import psycopg
+
+    said = getattr(error, "orig", None) or error
+    reason = next(iter(str(said).strip().splitlines()), "")
+    match said:
+        case psycopg.OperationalError() | psycopg.InterfaceError():
             _fail(ctx, error, f"the database failed: {reason}", cure="run the command again; what was committed stays", exit_code=4)
-        case "IntegrityError":
+        case psycopg.IntegrityError():
             _fail(ctx, error, f"the database refused a change that must not happen: {reason}", cure=REPORT, exit_code=5)
         case _:
             _fail(ctx, error, _defect(error), cure=REPORT, exit_code=5)

@@ -9,9 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from psycopg import sql
-from sqlalchemy import Connection
 
-from ledger.store.events import driver_cursor
+from ledger.store.connection import Connection, driver_cursor
 
 _KEPT = sql.SQL("SELECT * FROM {table} WHERE day_start >= {start} AND day_start < {end} AND contract_id = ANY ({contract_ids})")
 

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection
 from sqlglot import exp
 
 from ledger.rating import sql
 from ledger.rating.plan import CLASSIFIED, EVENT_COLUMNS, GROUPS, SIGNATURES
-from ledger.store.events import driver_cursor
+from ledger.store.connection import Connection, driver_cursor
 
 _IDENTITY = ("account", "request_id", "revision")
 # The sum of whole numbers as a whole number: sum() makes them decimals, which costs a tenth of the time of classifying. One that is too

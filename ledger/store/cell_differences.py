@@ -9,11 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from psycopg import sql
-from sqlalchemy import Connection, text
 
 from ledger.settlement.cell import SUMS
 from ledger.store.cells import CELL_KEY, COLD_START_COLUMNS, JOINED_LATENCIES
-from ledger.store.events import driver_cursor
+from ledger.store.connection import Connection, fetch
 
 ContractDay = tuple[str, datetime]  # the contract, and the start of its local day
 
@@ -41,14 +40,16 @@ def days_with_cells(connection: Connection, start: datetime, end: datetime, cont
 
 def differing_accounts(connection: Connection, start: datetime, end: datetime) -> list[str]:
     """The accounts whose traffic in [start, end) is not that of their standing events."""
-    query = text(
-        "SELECT DISTINCT account FROM ("
-        "SELECT account, quarter_start AS quarter, requests FROM traffic WHERE quarter_start >= :start AND quarter_start < :end UNION ALL "
-        "SELECT account, quarter_start(received_at), -1 FROM event e WHERE received_at >= :start AND received_at < :end "
+    rows = fetch(
+        connection,
+        "SELECT DISTINCT account FROM (SELECT account, quarter_start AS quarter, requests FROM traffic "
+        "WHERE quarter_start >= %(start)s AND quarter_start < %(end)s UNION ALL "
+        "SELECT account, quarter_start(received_at), -1 FROM event e WHERE received_at >= %(start)s AND received_at < %(end)s "
         "AND NOT EXISTS (SELECT FROM void v WHERE (v.account, v.request_id, v.revision) = (e.account, e.request_id, e.revision))"
-        ") AS both_sides GROUP BY account, quarter HAVING sum(requests) <> 0 ORDER BY account"
+        ") AS both_sides GROUP BY account, quarter HAVING sum(requests) <> 0 ORDER BY account",
+        {"start": start, "end": end},
     )
-    return list(connection.scalars(query, {"start": start, "end": end}))
+    return [account for (account,) in rows]
 
 
 def kept_span(connection: Connection) -> tuple[datetime, datetime] | None:
@@ -56,9 +57,8 @@ def kept_span(connection: Connection) -> tuple[datetime, datetime] | None:
     columns = (("event", "received_at"), ("traffic", "quarter_start"), ("cell", "day_start"), ("cold_start_event", "day_start"))
     one = sql.SQL("SELECT min({column}) AS first, max({column}) AS last FROM {table}")
     each = sql.SQL(" UNION ALL ").join(one.format(table=sql.Identifier(table), column=sql.Identifier(column)) for table, column in columns)
-    with driver_cursor(connection) as cursor:
-        spans = cursor.execute(sql.SQL("SELECT min(first), max(last) FROM ({each}) AS spans").format(each=each)).fetchone()
-    return None if spans is None or spans[0] is None else spans
+    [(first, last)] = fetch(connection, sql.SQL("SELECT min(first), max(last) FROM ({each}) AS spans").format(each=each))
+    return None if first is None else (first, last)
 
 
 def _pair(table: str) -> tuple[str, str]:
@@ -91,5 +91,4 @@ def _names(columns: Collection[str]) -> sql.Composed:
 def _contract_days(
     connection: Connection, query: sql.Composed, start: datetime, end: datetime, contract_ids: Collection[str]
 ) -> list[tuple[Any, ...]]:
-    with driver_cursor(connection) as cursor:
-        return cursor.execute(query, {"start": start, "end": end, "contract_ids": list(contract_ids)}).fetchall()
+    return fetch(connection, query, {"start": start, "end": end, "contract_ids": list(contract_ids)})

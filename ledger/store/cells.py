@@ -11,19 +11,23 @@ from datetime import datetime
 from typing import IO, Any
 
 from psycopg import sql
-from sqlalchemy import Connection, text
 
 from ledger.settlement.cell import SUMS
-from ledger.store import schema
-from ledger.store.events import copy_rows, driver_cursor
+from ledger.store.connection import Connection, copy_rows, driver_cursor, execute, fetch
 from ledger.store.intervals import Interval
 
 # By contract: half open, in order, apart from each other.
 Spans = dict[str, list[tuple[datetime, datetime]]]
 
-CELL_COLUMNS = tuple(schema.cell.columns.keys())
+CELL_COLUMNS: tuple[str, ...] = (
+    *("contract_id", "version", "day_start", "window_start", "model", "queue", "forfeited", "outcome", "exemption", "tier"),
+    *("in_objective", "late", "over"),
+    *SUMS,
+    "late_latencies_us",
+)
 CELL_KEY = tuple(name for name in CELL_COLUMNS if name not in (*SUMS, "late_latencies_us"))
-COLD_START_COLUMNS = tuple(schema.cold_start_event.columns.keys())
+COLD_START_COLUMNS: tuple[str, ...] = ("contract_id", "version", "day_start", "account", "request_id", "revision")
+DELTA_COLUMNS = {"cell": CELL_COLUMNS, "cold_start_event": COLD_START_COLUMNS, "traffic": ("account", "quarter_start", "requests")}
 
 # All late latencies of a group of cells, null for none: array_agg would want arrays of one length.
 JOINED_LATENCIES = sql.SQL("string_to_array(string_agg(array_to_string(late_latencies_us, ','), ','), ',')::bigint[]")
@@ -62,28 +66,26 @@ class Covered:
 
 def current_basis(connection: Connection) -> Basis:
     """The basis that the connection sees. Whoever reads contracts and intervals asks for it first: what is read then is not older."""
-    row = connection.execute(
-        text("SELECT (SELECT count(*) FROM contract_version) AS versions, (SELECT count(*) FROM interval) AS intervals")
-    ).one()
-    return Basis(versions=row.versions, intervals=row.intervals)
+    [(versions, intervals)] = fetch(connection, "SELECT (SELECT count(*) FROM contract_version), (SELECT count(*) FROM interval)")
+    return Basis(versions=versions, intervals=intervals)
 
 
 def coverage(connection: Connection, accounts: Collection[str] | None = None) -> list[Covered]:
     """All spans in which accounts, or these, belong to contracts, by account and start."""
-    rows = connection.execute(
-        text(
-            'SELECT account, contract_id, version, lower(in_force) AS start, upper(in_force) AS "end" FROM account_covered '
-            "WHERE CAST(:accounts AS varchar[]) IS NULL OR account = ANY (CAST(:accounts AS varchar[])) ORDER BY account, lower(in_force)"
-        ),
+    rows = fetch(
+        connection,
+        "SELECT account, contract_id, version, lower(in_force), upper(in_force) FROM account_covered "
+        "WHERE %(accounts)s::varchar[] IS NULL OR account = ANY (%(accounts)s::varchar[]) ORDER BY account, lower(in_force)",
         {"accounts": None if accounts is None else list(accounts)},
     )
-    return [Covered(**row) for row in rows.mappings()]
+    return [Covered(**dict(zip(Covered.__slots__, row, strict=True))) for row in rows]
 
 
 def traffic_of(connection: Connection, start: datetime | None, end: datetime | None) -> dict[str, int]:
     """How many events stand of each account in the quarters of an hour that begin in [start, end); none without bounds."""
-    rows = connection.execute(
-        text("SELECT account, sum(requests) FROM traffic WHERE quarter_start >= :start AND quarter_start < :end GROUP BY account"),
+    rows = fetch(
+        connection,
+        "SELECT account, sum(requests) FROM traffic WHERE quarter_start >= %(start)s AND quarter_start < %(end)s GROUP BY account",
         {"start": start, "end": end},
     )
     return {account: int(requests) for account, requests in rows}
@@ -94,12 +96,12 @@ def traffic_of(connection: Connection, start: datetime | None, end: datetime | N
 
 def lock_for_deltas(connection: Connection) -> None:
     """Until the transaction ends nothing changes on which deltas depend. Taken behind all locks of rows, just before deltas are written."""
-    connection.execute(text("SELECT pg_advisory_xact_lock_shared(hashtext('ledger.cells'))"))
+    execute(connection, "SELECT pg_advisory_xact_lock_shared(hashtext('ledger.cells'))")
 
 
 def lock_cells(connection: Connection) -> None:
     """Wait for the transactions that write deltas, and keep others from it until this one ends. Taken behind all locks of rows."""
-    connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('ledger.cells'))"))
+    execute(connection, "SELECT pg_advisory_xact_lock(hashtext('ledger.cells'))")
 
 
 # -- deltas
@@ -107,7 +109,7 @@ def lock_cells(connection: Connection) -> None:
 
 def copy_deltas(connection: Connection, table: str, stream: IO[bytes]) -> int:
     """Add the rows of the stream to `cell`, `cold_start_event` or `traffic`: CSV of all its columns; gives their number."""
-    return copy_rows(connection, table, schema.metadata.tables[table].columns.keys(), stream)
+    return copy_rows(connection, table, DELTA_COLUMNS[table], stream)
 
 
 def change_events(connection: Connection, changes: Sequence[tuple[str, datetime, int]]) -> None:
@@ -119,10 +121,8 @@ def change_events(connection: Connection, changes: Sequence[tuple[str, datetime,
         return
     lock_cells(connection)
     mark_events(connection, [(account, at) for account, at, _ in changes])
-    connection.execute(
-        text("INSERT INTO traffic (account, quarter_start, requests) VALUES (:account, quarter_start(:at), :requests)"),
-        [{"account": account, "at": at, "requests": requests} for account, at, requests in changes],
-    )
+    with driver_cursor(connection) as cursor:
+        cursor.executemany("INSERT INTO traffic (account, quarter_start, requests) VALUES (%s, quarter_start(%s), %s)", changes)
 
 
 def fold_cells(connection: Connection, days: Collection[tuple[str, datetime]]) -> int:
@@ -130,7 +130,7 @@ def fold_cells(connection: Connection, days: Collection[tuple[str, datetime]]) -
 
     A second fold does nothing while one runs. Deltas that others commit meanwhile stay as they are.
     """
-    if not days or not connection.scalar(text("SELECT pg_try_advisory_xact_lock(hashtext('ledger.fold'))")):
+    if not days or fetch(connection, "SELECT pg_try_advisory_xact_lock(hashtext('ledger.fold'))") == [(False,)]:
         return 0
     lock_for_deltas(connection)
     names = {
@@ -213,7 +213,7 @@ def mark_model_loads(connection: Connection, intervals: Sequence[Interval], vers
 
 def remember_coverage(connection: Connection) -> None:
     """Keep which accounts are covered now until the transaction ends: for mark_changed_coverage, after versions were added."""
-    connection.execute(text("CREATE TEMPORARY TABLE covered_before ON COMMIT DROP AS SELECT * FROM account_covered"))
+    execute(connection, "CREATE TEMPORARY TABLE covered_before ON COMMIT DROP AS SELECT * FROM account_covered")
 
 
 def mark_changed_coverage(connection: Connection) -> None:
@@ -237,21 +237,18 @@ def _mark(connection: Connection, spans: sql.Composable, parameters: Mapping[str
         "INSERT INTO stale (contract_id, spans) SELECT contract_id, range_agg(span) FROM ({spans}) marked "
         "WHERE NOT isempty(span) GROUP BY contract_id ON CONFLICT (contract_id) DO UPDATE SET spans = stale.spans + excluded.spans"
     ).format(spans=spans)
-    with driver_cursor(connection) as cursor:
-        cursor.execute(statement, parameters)
+    execute(connection, statement, parameters)
 
 
 def stale_spans(
     connection: Connection, contract_ids: Collection[str] | None = None, start: datetime | None = None, end: datetime | None = None
 ) -> Spans:
     """What is stale within [start, end) of these contracts, or of all; None has no end. A day is stale if a span touches it."""
-    rows = connection.execute(
-        text(
-            "SELECT contract_id, lower(span), upper(span) FROM (SELECT contract_id, "
-            "unnest(spans * multirange(tstzrange(CAST(:start AS timestamptz), CAST(:end AS timestamptz)))) AS span FROM stale "
-            "WHERE CAST(:contract_ids AS varchar[]) IS NULL OR contract_id = ANY (CAST(:contract_ids AS varchar[]))) pieces "
-            "ORDER BY contract_id, span"
-        ),
+    rows = fetch(
+        connection,
+        "SELECT contract_id, lower(span), upper(span) FROM (SELECT contract_id, "
+        "unnest(spans * multirange(tstzrange(%(start)s::timestamptz, %(end)s::timestamptz))) AS span FROM stale "
+        "WHERE %(contract_ids)s::varchar[] IS NULL OR contract_id = ANY (%(contract_ids)s::varchar[])) pieces ORDER BY contract_id, span",
         {"start": start, "end": end, "contract_ids": None if contract_ids is None else list(contract_ids)},
     )
     spans: Spans = {}
@@ -268,14 +265,13 @@ def unranked_days(connection: Connection, contract_ids: Collection[str] | None, 
 
     Rows are listed by loads and taken away with all that is kept of their day: equal numbers mean the same requests.
     """
-    rows = connection.execute(
-        text(
-            "SELECT contract_id, day_start FROM ("
-            "SELECT contract_id, day_start, 1 AS requests FROM cold_start_event WHERE day_start >= :start AND day_start < :end UNION ALL "
-            "SELECT contract_id, day_start, -requests FROM delayed_cell WHERE day_start >= :start AND day_start < :end) AS both_sides "
-            "WHERE CAST(:contract_ids AS varchar[]) IS NULL OR contract_id = ANY (CAST(:contract_ids AS varchar[])) "
-            "GROUP BY contract_id, day_start HAVING sum(requests) <> 0 ORDER BY contract_id, day_start"
-        ),
+    rows = fetch(
+        connection,
+        "SELECT contract_id, day_start FROM (SELECT contract_id, day_start, 1 AS requests FROM cold_start_event "
+        "UNION ALL SELECT contract_id, day_start, -requests FROM delayed_cell) AS both_sides "
+        "WHERE day_start >= %(start)s AND day_start < %(end)s "
+        "AND (%(contract_ids)s::varchar[] IS NULL OR contract_id = ANY (%(contract_ids)s::varchar[])) "
+        "GROUP BY contract_id, day_start HAVING sum(requests) <> 0 ORDER BY contract_id, day_start",
         {"start": start, "end": end, "contract_ids": None if contract_ids is None else list(contract_ids)},
     )
     days: Spans = {}

@@ -10,17 +10,15 @@ from functools import cache
 from hashlib import sha256
 from importlib import metadata
 from importlib.resources import files
-from typing import Any
 
-from sqlalchemy import Connection, Select, and_, any_, cast, delete, insert, select, text
-from sqlalchemy.dialects.postgresql import ARRAY, Range
-from sqlalchemy.dialects.postgresql import insert as upsert
+from psycopg.types.json import Json
+from psycopg.types.range import TimestamptzRange
 
 from ledger.contract.model import Contract
 from ledger.contract.schedule import stretches
 from ledger.contract.texts import contract_of_texts
 from ledger.settlement.calendar import day_start
-from ledger.store.schema import Name, account_covered, contract_reading, contract_version, version_in_force
+from ledger.store.connection import Connection, driver_cursor, execute, fetch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,27 +40,29 @@ def content_hash(content: bytes) -> str:
 
 def lock_contracts(connection: Connection) -> None:
     """Lets one transaction at a time add versions, so that each checks against all that are in force."""
-    connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('ledger.contracts'))"))
+    execute(connection, "SELECT pg_advisory_xact_lock(hashtext('ledger.contracts'))")
 
 
 def stored_versions(
     connection: Connection, contract_id: str | Collection[str] | None = None, *, in_force: tuple[datetime, datetime] | None = None
 ) -> list[StoredVersion]:
     """All stored versions by id and version; or those of one contract or of some, or of contracts with a version in force in a span."""
-    query = _versions_and_readings().order_by(contract_version.c.contract_id, contract_version.c.version)
-    if contract_id is not None:
-        contract_ids = [contract_id] if isinstance(contract_id, str) else list(contract_id)
-        query = query.where(contract_version.c.contract_id == any_(cast(contract_ids, ARRAY(Name))))
-    if in_force is not None:
-        overlapping = version_in_force.c.in_force.overlaps(Range(*in_force))
-        query = query.where(contract_version.c.contract_id.in_(select(version_in_force.c.contract_id).where(overlapping)))
-    return [_stored(row.content, row.texts, row.content_sha256, row.file, row.added_at, row.author) for row in connection.execute(query)]
-
-
-def _versions_and_readings() -> Select[Any]:
-    """The stored versions, each with what its file says if this reader has read it before."""
-    same = and_(contract_reading.c.content_sha256 == contract_version.c.content_sha256, contract_reading.c.reader_sha256 == reader_sha256())
-    return select(contract_version, contract_reading.c.texts).outerjoin(contract_reading, same)
+    contract_ids = [contract_id] if isinstance(contract_id, str) else contract_id
+    rows = fetch(
+        connection,
+        "SELECT content, texts, content_sha256, file, added_at, author "
+        "FROM contract_version LEFT JOIN (SELECT * FROM contract_reading WHERE reader_sha256 = %(reader)s) reading USING (content_sha256) "
+        "WHERE (%(contract_ids)s::varchar[] IS NULL OR contract_id = ANY (%(contract_ids)s::varchar[])) "
+        "AND (%(span)s::tstzrange IS NULL "
+        "OR contract_id IN (SELECT contract_id FROM version_in_force WHERE in_force && %(span)s::tstzrange)) "
+        "ORDER BY contract_id, version",
+        {
+            "reader": reader_sha256(),
+            "contract_ids": None if contract_ids is None else list(contract_ids),
+            "span": None if in_force is None else TimestamptzRange(*in_force),
+        },
+    )
+    return [_stored(*row) for row in rows]
 
 
 def _stored(content: bytes, texts: object, content_sha256: str, file: str, added_at: datetime, author: str) -> StoredVersion:
@@ -90,13 +90,17 @@ def reader_sha256() -> str:
 
 def keep_readings(connection: Connection) -> None:
     """Keeps what the files say that this reader has not read yet: new ones, or all of them after a change of the reader."""
-    unread = _versions_and_readings().where(contract_reading.c.texts.is_(None))
-    readings = [
-        {"content_sha256": row.content_sha256, "reader_sha256": reader_sha256(), "texts": _read(row.content)}
-        for row in connection.execute(unread)
-    ]
-    if readings:  # another command may have kept them at the same moment
-        connection.execute(upsert(contract_reading).on_conflict_do_nothing(), readings)
+    unread = fetch(
+        connection,
+        "SELECT content_sha256, content FROM contract_version version WHERE NOT EXISTS (SELECT FROM contract_reading reading "
+        "WHERE reading.content_sha256 = version.content_sha256 AND reader_sha256 = %(reader)s)",
+        {"reader": reader_sha256()},
+    )
+    with driver_cursor(connection) as cursor:
+        cursor.executemany(  # another command may have kept them at the same moment
+            "INSERT INTO contract_reading (content_sha256, reader_sha256, texts) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+            [(content_sha256, reader_sha256(), Json(_read(content))) for content_sha256, content in unread],
+        )
 
 
 def add_versions(connection: Connection, added: Iterable[StoredVersion]) -> None:
@@ -104,21 +108,20 @@ def add_versions(connection: Connection, added: Iterable[StoredVersion]) -> None
     contract_ids = set()
     for version in added:
         contract_ids.add(version.contract.id)
-        connection.execute(
-            insert(contract_version).values(
-                contract_id=version.contract.id,
-                version=version.contract.version,
-                content_sha256=version.content_sha256,
-                content=version.content,
-                file=version.file,
-                added_at=version.added_at,
-                author=version.author,
-            )
+        execute(
+            connection,
+            "INSERT INTO contract_version (contract_id, version, content_sha256, content, file, added_at, author) "
+            "VALUES (%(id)s, %(version)s, %(content_sha256)s, %(content)s, %(file)s, %(added_at)s, %(author)s)",
+            {
+                "id": version.contract.id,
+                "version": version.contract.version,
+                **{name: getattr(version, name) for name in ("content_sha256", "content", "file", "added_at", "author")},
+            },
         )
     # All spans go before any comes back: an account may move from one contract of this run to another.
     for contract_id in contract_ids:
-        connection.execute(delete(version_in_force).where(version_in_force.c.contract_id == contract_id))
-        connection.execute(delete(account_covered).where(account_covered.c.contract_id == contract_id))
+        execute(connection, "DELETE FROM version_in_force WHERE contract_id = %(id)s", {"id": contract_id})
+        execute(connection, "DELETE FROM account_covered WHERE contract_id = %(id)s", {"id": contract_id})
     for contract_id in sorted(contract_ids):
         _put_into_force(connection, contract_id, [stored.contract for stored in stored_versions(connection, contract_id)])
 
@@ -131,8 +134,16 @@ def _put_into_force(connection: Connection, contract_id: str, versions: Sequence
         start, end = day_start(timezone, stretch.from_on), None if stretch.until_on is None else day_start(timezone, stretch.until_on)
         if start == end:  # the clocks skipped its only day
             continue
-        in_force = Range(start, end, bounds="[)")
-        span = {"contract_id": contract_id, "version": contract.version, "in_force": in_force}
-        connection.execute(insert(version_in_force).values(span))
+        span = {"id": contract_id, "version": contract.version, "in_force": TimestamptzRange(start, end)}
+        execute(
+            connection,
+            "INSERT INTO version_in_force (contract_id, version, in_force) VALUES (%(id)s, %(version)s, %(in_force)s)",
+            span,
+        )
         for account in contract.parties.customer.accounts:
-            connection.execute(insert(account_covered).values(account=account, **span))
+            execute(
+                connection,
+                "INSERT INTO account_covered (account, contract_id, version, in_force) "
+                "VALUES (%(account)s, %(id)s, %(version)s, %(in_force)s)",
+                {"account": account, **span},
+            )

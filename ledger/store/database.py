@@ -4,19 +4,24 @@ Takes the URL or None and gives a `Database`: the engine, and the clock that hol
 """
 
 import os
-from contextlib import suppress
+import re
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, LiteralString, Self
 
 import psycopg
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, OperationalError, ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
 
 from ledger.bundle import bundled_folder
 from ledger.errors import DatabaseUnavailable, LedgerError
+from ledger.store.connection import Connection, Connections, fetch
 from ledger.store.embedded import home_folder, running_server
+
+if TYPE_CHECKING:
+    from sqlalchemy import Engine
 
 OLDEST_POSTGRESQL = 14
 EMBEDDED_DATABASE = "ledger"
@@ -41,10 +46,19 @@ class ClockRefused(LedgerError):
 class Database:
     """An open database with the current schema. A context manager: leaving it closes its connections."""
 
-    engine: Engine
+    connections: Connections = field(repr=False)
     url: str = field(repr=False)  # with the password
     is_test: bool
     fixed_now: datetime | None = None
+
+    @property
+    def engine(self) -> "Engine":
+        """The database for what builds statements with SQLAlchemy."""
+        return self.connections.engine
+
+    def begin(self, isolation: psycopg.IsolationLevel | None = None) -> AbstractContextManager[psycopg.Connection[Any]]:
+        """A connection of the driver, in a transaction that the end of the block commits."""
+        return self.connections.begin(isolation)
 
     def now(self) -> datetime:
         """The instant that counts as now, aware and in UTC: the clock's, or LEDGER_NOW in a test database."""
@@ -54,7 +68,7 @@ class Database:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.engine.dispose()
+        self.connections.close()
 
 
 def open_database(url: str | None) -> Database:
@@ -63,63 +77,71 @@ def open_database(url: str | None) -> Database:
     Raises DatabaseUnavailable if none answers, SchemaMismatch if `ledger database upgrade` has to run first, ClockRefused if LEDGER_NOW
     is set and the database is not a test database.
     """
-    engine = connect(url)
+    understood = _embedded_url() if url is None else _understood(url)
+    connections = Connections(understood)
     try:
-        with engine.connect() as connection:
+        with _reaching(understood), connections.begin() as connection:
+            _require_version(connection, understood)
             found = schema_revision(connection)
         if found is None and url is None:
             from ledger.store.migration import upgrade
 
-            upgrade(engine, is_test=False)
+            upgrade(connections.engine, is_test=False)
             found = head_revision()
         if found != head_revision():
-            raise SchemaMismatch(place(engine.url), found=found)
-        with engine.connect() as connection:
-            is_test = bool(connection.scalar(text("SELECT is_test FROM ledger")))
-        rendered = engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
-        return Database(engine=engine, url=rendered, is_test=is_test, fixed_now=_fixed_now(is_test=is_test))
+            raise SchemaMismatch(place(understood), found=found)
+        with connections.begin() as connection:
+            is_test = bool(_value(connection, "SELECT is_test FROM ledger"))
+        return Database(connections=connections, url=understood, is_test=is_test, fixed_now=_fixed_now(is_test=is_test))
     except BaseException:
-        engine.dispose()
+        connections.close()
         raise
 
 
-def connect(url: str | None) -> Engine:
+def connect(url: str | None) -> "Engine":
     """An engine for the URL, or for the embedded server's database, whatever its schema. Sessions have the time zone UTC."""
-    parsed = _parse(url) if url is not None else _embedded_url()
-    try:
-        engine = create_engine(parsed, hide_parameters=True)
-    except ArgumentError as error:
-        raise _not_understood() from error
+    understood = _embedded_url() if url is None else _understood(url)
+    connections = Connections(understood)
+    with _reaching(understood), connections.begin() as connection:
+        _require_version(connection, understood)
+    connections.close()
+    return connections.engine
 
-    @event.listens_for(engine, "connect")
-    def _prepare_session(connection: Any, _record: object) -> None:
-        connection.autocommit = True
-        connection.execute("SET TIME ZONE 'UTC'")
-        connection.autocommit = False
 
+@contextmanager
+def _reaching(url: str) -> Iterator[None]:
+    """What keeps a connection from being opened, in words without the password."""
     try:
-        with engine.connect() as connection:
-            version = connection.scalar(text("SELECT current_setting('server_version_num')::integer / 10000"))
-    except (ProgrammingError, ValueError) as error:  # an option of the URL that the driver does not know or cannot read
+        yield
+    except (psycopg.ProgrammingError, ValueError) as error:  # an option of the URL that the driver does not know or cannot read
         raise _not_understood() from error
-    except OperationalError as error:
-        reason = " ".join(str(getattr(error, "orig", error)).split())
+    except psycopg.OperationalError as error:
         raise DatabaseUnavailable(
-            f"no connection to the database {place(engine.url)}: {reason}", cure="check that it runs, and the URL, its user and password"
+            f"no connection to the database {place(url)}: {' '.join(str(error).split())}",
+            cure="check that it runs, and the URL, its user and password",
         ) from error
+
+
+def _require_version(connection: Connection, url: str) -> None:
+    version = _value(connection, "SELECT current_setting('server_version_num')::integer / 10000")
     if version < OLDEST_POSTGRESQL:
         raise DatabaseUnavailable(
-            f"the database {place(engine.url)} is PostgreSQL {version}", cure=f"PostgreSQL {OLDEST_POSTGRESQL} or newer is needed"
+            f"the database {place(url)} is PostgreSQL {version}", cure=f"PostgreSQL {OLDEST_POSTGRESQL} or newer is needed"
         )
-    return engine
 
 
 def schema_revision(connection: Connection) -> str | None:
     """The revision of the database's schema, None if it has no ledger tables."""
-    if connection.scalar(text("SELECT to_regclass('alembic_version')")) is None:
+    if _value(connection, "SELECT to_regclass('alembic_version')::text") is None:
         return None
-    revision: str | None = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    revision: str | None = _value(connection, "SELECT version_num FROM alembic_version")
     return revision
+
+
+def _value(connection: Connection, query: LiteralString) -> Any:
+    """What a query gives in its only column and row, None if there is no row."""
+    rows = fetch(connection, query)
+    return rows[0][0] if rows else None
 
 
 def head_revision() -> str:
@@ -127,21 +149,30 @@ def head_revision() -> str:
     return max(file.name.partition("_")[0] for file in (bundled_folder("migrations") / "versions").glob("[0-9]*.py"))
 
 
-def place(url: URL) -> str:
+def place(url: str) -> str:
     """Where a database is, without user and password: for messages."""
-    host = url.host or url.query.get("host") or "localhost"
-    return f"{url.database or ''} at {host}" if url.port is None else f"{url.database or ''} at {host}:{url.port}"
+    parts = conninfo_to_dict(url)
+    host, name = parts.get("host") or "localhost", parts.get("dbname") or ""
+    return f"{name} at {host}:{parts['port']}" if "port" in parts else f"{name} at {host}"
 
 
-def _parse(url: str) -> URL:
-    try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError):
-        parsed = None
-    if parsed is None or parsed.drivername not in ("postgresql", "postgres", "postgresql+psycopg"):
+def place_of(engine: "Engine") -> str:
+    """Where the database of an engine is."""
+    return place(engine.url.set(drivername="postgresql").render_as_string(hide_password=False))
+
+
+def _understood(url: str) -> str:
+    """The URL as the driver writes it."""
+    scheme, separator, rest = url.partition("://")
+    if not separator or scheme not in ("postgresql", "postgres", "postgresql+psycopg"):
         raise _not_understood()
-    parsed = parsed.set(drivername="postgresql+psycopg")
-    return parsed if "connect_timeout" in parsed.query else parsed.update_query_dict({"connect_timeout": "10"})
+    try:
+        parts = conninfo_to_dict(f"postgresql://{rest}")
+    except psycopg.ProgrammingError:
+        parts = {"port": ""}
+    if not re.fullmatch(r"[0-9]{1,5}(,[0-9]{1,5})*", str(parts.get("port", "5432"))):
+        raise _not_understood()
+    return f"postgresql://{rest}"
 
 
 def _not_understood() -> LedgerError:
@@ -149,7 +180,7 @@ def _not_understood() -> LedgerError:
     return LedgerError("the database URL is not understood", cure="write it as postgresql://user@host:5432/database", exit_code=2)
 
 
-def _embedded_url() -> URL:
+def _embedded_url() -> str:
     """The embedded server's database, which is made if it is not there."""
     server = running_server(home_folder())
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
@@ -157,7 +188,7 @@ def _embedded_url() -> URL:
             # Another command may make it at the same moment.
             with suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
                 connection.execute(f"CREATE DATABASE {EMBEDDED_DATABASE}")
-    return make_url(server.url(EMBEDDED_DATABASE)).set(drivername="postgresql+psycopg")
+    return server.url(EMBEDDED_DATABASE)
 
 
 def _fixed_now(*, is_test: bool) -> datetime | None:

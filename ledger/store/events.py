@@ -4,7 +4,6 @@ A batch is one transaction of the caller: its events, its refused rows and its o
 Source: specification, section 2.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, Any
@@ -14,12 +13,11 @@ from psycopg import sql
 from sqlalchemy import Connection, func, insert, select, text
 
 from ledger.store import schema
+from ledger.store.connection import copy_rows, driver_cursor
 
 # The columns that a source decides, in the order of the table; and those of them that make two rows of one identity equal.
 EVENT_FIELDS = tuple(column.name for column in schema.event.columns if column.name not in ("batch_id", "revision"))
 COMPARED_FIELDS = tuple(name for name in EVENT_FIELDS if name not in ("account", "request_id", "clock_clamped"))
-
-PIECE_BYTES = 1 << 18
 
 
 class IdentityTaken(Exception):
@@ -244,22 +242,3 @@ def staged_fields(connection: Connection) -> list[dict[str, Any]]:
 def unstage(connection: Connection) -> None:
     """Forget the staged events, so that others can be staged in the same transaction."""
     connection.execute(text("DROP TABLE staged"))
-
-
-def driver_cursor(connection: Connection) -> "psycopg.Cursor[tuple[Any, ...]]":
-    """A cursor of the driver, in the connection's transaction: for COPY, and for statements built from identifiers."""
-    raw = connection.connection.driver_connection
-    assert isinstance(raw, psycopg.Connection)
-    return raw.cursor()
-
-
-def copy_rows(connection: Connection, table: str, columns: Sequence[str], stream: IO[bytes]) -> int:
-    """Copy the stream's CSV into these columns of the table; gives the number of rows."""
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
-        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
-    )
-    with driver_cursor(connection) as cursor:
-        with cursor.copy(statement) as copy:
-            while piece := stream.read(PIECE_BYTES):
-                copy.write(piece)
-        return cursor.rowcount

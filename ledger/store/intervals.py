@@ -5,12 +5,10 @@ Source: specification, sections 2 and 4.
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, Select, select, text
-from sqlalchemy.dialects.postgresql import insert
+from psycopg import sql
 
-from ledger.store import schema
+from ledger.store.connection import Connection, execute, fetch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,27 +23,31 @@ class Interval:
     ends_at: datetime
 
 
+_COLUMNS = sql.SQL(", ").join(map(sql.Identifier, Interval.__slots__))
+
+
 def stored_intervals(connection: Connection) -> list[Interval]:
     """All recorded intervals, by start and id."""
-    return _intervals(connection, select(schema.interval).order_by(schema.interval.c.starts_at, schema.interval.c.interval_id))
+    return _intervals(connection, sql.SQL("ORDER BY starts_at, interval_id"))
 
 
 def stored_interval(connection: Connection, interval_id: str) -> Interval | None:
     """The interval of this id."""
-    return next(iter(_intervals(connection, select(schema.interval).where(schema.interval.c.interval_id == interval_id))), None)
+    return next(iter(_intervals(connection, sql.SQL("WHERE interval_id = {}").format(interval_id))), None)
 
 
-def _intervals(connection: Connection, query: Select[Any]) -> list[Interval]:
-    return [Interval(**{name: row[name] for name in Interval.__slots__}) for row in connection.execute(query).mappings()]
+def _intervals(connection: Connection, which: sql.Composable) -> list[Interval]:
+    rows = fetch(connection, sql.SQL("SELECT {} FROM interval {}").format(_COLUMNS, which))
+    return [Interval(**dict(zip(Interval.__slots__, row, strict=True))) for row in rows]
 
 
 def add_interval(connection: Connection, interval: Interval, *, author: str, added_at: datetime) -> bool:
     """Add the interval; False if one of the same content is there, under whatever id."""
-    values = {name: getattr(interval, name) for name in Interval.__slots__}
-    statement = insert(schema.interval).values(**values, author=author, added_at=added_at).on_conflict_do_nothing()
-    return connection.scalar(statement.returning(schema.interval.c.interval_id)) is not None
+    statement = sql.SQL("INSERT INTO interval ({}, author, added_at) VALUES ({}) ON CONFLICT DO NOTHING RETURNING interval_id")
+    values = [*(getattr(interval, name) for name in Interval.__slots__), author, added_at]
+    return fetch(connection, statement.format(_COLUMNS, sql.SQL(", ").join(map(sql.Literal, values)))) != []
 
 
 def lock_intervals(connection: Connection) -> None:
     """Let no other interval be added until the transaction ends."""
-    connection.execute(text("LOCK TABLE interval IN SHARE ROW EXCLUSIVE MODE"))
+    execute(connection, "LOCK TABLE interval IN SHARE ROW EXCLUSIVE MODE")

@@ -10,7 +10,7 @@ from sqlalchemy.exc import ProgrammingError
 
 from ledger.bundle import bundled_folder
 from ledger.errors import LedgerError
-from ledger.store.database import SchemaMismatch, head_revision, place, schema_revision
+from ledger.store.database import SchemaMismatch, head_revision, place_of, schema_revision
 
 _ADVISORY_LOCK = 0x6C6564676572  # "ledger": one upgrade at a time
 
@@ -27,10 +27,10 @@ def upgrade(engine: Engine, *, is_test: bool) -> str | None:
             if before is None:
                 _refuse_foreign_tables(connection)
             elif before > head_revision():
-                raise SchemaMismatch(place(engine.url), found=before)
+                raise SchemaMismatch(place_of(engine), found=before)
             elif is_test and not connection.scalar(text("SELECT is_test FROM ledger")):
                 raise LedgerError(
-                    f"the database {place(engine.url)} is not a test database, and never becomes one",
+                    f"the database {place_of(engine)} is not a test database, and never becomes one",
                     cure="create an empty database for tests and run: ledger --database URL database upgrade --test",
                 )
             migrate(connection, "head")
@@ -41,7 +41,7 @@ def upgrade(engine: Engine, *, is_test: bool) -> str | None:
         if getattr(error.orig, "sqlstate", None) != "42501":  # insufficient privilege
             raise
         raise LedgerError(
-            f"the role may not make tables in the database {place(engine.url)}: {error.orig}",
+            f"the role may not make tables in the database {place_of(engine)}: {error.orig}",
             cure="ask its owner for: GRANT CREATE ON DATABASE and GRANT CREATE ON SCHEMA public",
             exit_code=4,
         ) from error

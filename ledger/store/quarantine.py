@@ -12,7 +12,7 @@ from psycopg import sql
 from sqlalchemy import Connection, select, text, update
 
 from ledger.store import schema
-from ledger.store.events import copy_rows, driver_cursor
+from ledger.store.connection import copy_rows, driver_cursor
 
 STREAM_COLUMNS = ("line", "reason", "detail", "row_sha256", "fields", "account", "received_at")
 

@@ -3,38 +3,19 @@
 Source: specification, sections 8 ("Reproducible") and 9 (`unresolved`, `changed_afterwards`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Engine,
-    FromClause,
-    Select,
-    and_,
-    any_,
-    cast,
-    column,
-    func,
-    insert,
-    literal,
-    literal_column,
-    not_,
-    or_,
-    select,
-    text,
-)
-from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
-from sqlalchemy.dialects.postgresql import insert as upsert
-from sqlalchemy.types import TypeEngine
+from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from ledger.settlement.period import Period
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
-from ledger.store.schema import Instant, Name, account_covered, batch, event, interval, quarantine, run, settlement, traffic, void
+from ledger.store.connection import Connection, driver_cursor, execute, fetch
+from ledger.store.database import Database
 
 SAMPLE = 3  # requests that are named where many are meant
 
@@ -50,15 +31,27 @@ class Draft:
     document: str
 
 
+# A statement may have 65,535 parameters, and a provider more accounts: what is asked of many comes as an array for each column.
+_SPANS = sql.SQL("unnest(%(spans)s::varchar[], %(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS spans (span, starts_at, ends_at)")
+_COVERED = sql.SQL(
+    "unnest(%(contract_ids)s::varchar[], %(covered_accounts)s::varchar[], %(covered_starts)s::timestamptz[], "
+    "%(covered_ends)s::timestamptz[], %(period_ends)s::timestamptz[]) AS covered (contract_id, account, starts_at, ends_at, period_end)"
+)
+_IS_WITHDRAWN = sql.SQL(
+    "EXISTS (SELECT FROM void v WHERE (v.account, v.request_id, v.revision) = (event.account, event.request_id, event.revision))"
+)
+
+
 @contextmanager
-def one_settlement_at_a_time(engine: Engine) -> Iterator[None]:
+def one_settlement_at_a_time(database: Database) -> Iterator[None]:
     """Holds the lock of settling until the block ends, or the process: a second settle waits for the first."""
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.execute(text("SELECT pg_advisory_lock(hashtext('ledger.settle'))"))
+    with database.begin() as connection:
+        execute(connection, "SELECT pg_advisory_lock(hashtext('ledger.settle'))")
+        connection.commit()  # the lock is the session's: nothing lies idle in a transaction as long as settling takes
         try:
             yield
         finally:
-            connection.execute(text("SELECT pg_advisory_unlock(hashtext('ledger.settle'))"))
+            execute(connection, "SELECT pg_advisory_unlock(hashtext('ledger.settle'))")
 
 
 def count_unassigned(connection: Connection, start: datetime, end: datetime) -> dict[str, int]:
@@ -66,25 +59,24 @@ def count_unassigned(connection: Connection, start: datetime, end: datetime) -> 
 
     Both are starts of local days, as the ends of contracts are: since 1980 those fall on quarters of an hour, by which events are counted.
     """
-    covered = select(literal(1)).where(
-        account_covered.c.account == traffic.c.account, account_covered.c.in_force.op("@>")(traffic.c.quarter_start)
+    rows = fetch(
+        connection,
+        "SELECT account, sum(requests) AS number FROM traffic WHERE quarter_start >= %(start)s AND quarter_start < %(end)s AND NOT EXISTS ("
+        "SELECT FROM account_covered covered WHERE covered.account = traffic.account AND in_force @> quarter_start) "
+        "GROUP BY account HAVING sum(requests) > 0 ORDER BY number DESC, account",
+        {"start": start, "end": end},
     )
-    number = func.sum(traffic.c.requests)
-    query = (
-        select(traffic.c.account, number.label("number"))
-        .where(traffic.c.quarter_start >= start, traffic.c.quarter_start < end, not_(covered.exists()))
-        .group_by(traffic.c.account)
-        .having(number > 0)
-        .order_by(number.desc(), traffic.c.account)
-    )
-    return {row.account: int(row.number) for row in connection.execute(query)}
+    return {account: int(number) for account, number in rows}
 
 
 def sample_requests(connection: Connection, period: Period, what: str, name: str) -> list[str]:
     """A few standing requests of the period with this model or queue (`what`), for people to look at."""
-    named = event.c.model if what == "model" else event.c.queue
-    query = select(event.c.request_id).where(named == name, _is_covered(period), not_(_is_withdrawn().exists()))
-    return list(connection.scalars(query.order_by(event.c.received_at, event.c.request_id).limit(SAMPLE)))
+    query = sql.SQL(
+        "SELECT request_id FROM event WHERE {column} = %(name)s AND NOT {is_withdrawn} AND EXISTS (SELECT FROM {covered} "
+        "WHERE covered.account = event.account AND received_at >= starts_at AND received_at < covered.ends_at) "
+        "ORDER BY received_at, request_id LIMIT %(most)s"
+    ).format(column=sql.Identifier("model" if what == "model" else "queue"), is_withdrawn=_IS_WITHDRAWN, covered=_COVERED)
+    return [request_id for (request_id,) in fetch(connection, query, {"name": name, "most": SAMPLE, **_covered([period])})]
 
 
 def count_unresolved(connection: Connection, periods: Sequence[Period]) -> dict[str, Unresolved]:
@@ -92,19 +84,17 @@ def count_unresolved(connection: Connection, periods: Sequence[Period]) -> dict[
 
     A row whose account or instant cannot be read may be any contract's.
     """
-    is_conflict = quarantine.c.reason == "conflict"
-    spans = _spans(periods)
-    query = (
-        select(spans.c.span, quarantine.c.account, func.count().filter(is_conflict), func.count().filter(not_(is_conflict)))
-        .join(spans, or_(quarantine.c.received_at.is_(None), _lies_in(quarantine.c.received_at, spans)))
-        .where(quarantine.c.resolution.is_(None), or_(quarantine.c.account.is_(None), quarantine.c.account == any_(_all_accounts(periods))))
-        .group_by(spans.c.span, quarantine.c.account)
-    )
-    found = {(span, account): (conflicts, others) for span, account, conflicts, others in connection.execute(query)}
+    query = sql.SQL(
+        "SELECT span, account, count(*) FILTER (WHERE reason = 'conflict'), count(*) FILTER (WHERE reason <> 'conflict') "
+        "FROM quarantine JOIN {spans} ON received_at IS NULL OR (received_at >= starts_at AND received_at < ends_at) "
+        "WHERE resolution IS NULL AND (account IS NULL OR account = ANY (%(accounts)s)) GROUP BY span, account"
+    ).format(spans=_SPANS)
+    rows = fetch(connection, query, {"accounts": _all_accounts(periods), **_spans(periods)})
+    found = {(span, account): (conflicts, others) for span, account, conflicts, others in rows}
     counted = {}
     for period in periods:
-        rows = [found.get((_span(period), account), (0, 0)) for account in (None, *_accounts(period))]
-        counted[period.last.id] = Unresolved(conflicts=sum(row[0] for row in rows), quarantined=sum(row[1] for row in rows))
+        mine = [found.get((_span(period), account), (0, 0)) for account in (None, *_accounts(period))]
+        counted[period.last.id] = Unresolved(conflicts=sum(row[0] for row in mine), quarantined=sum(row[1] for row in mine))
     return counted
 
 
@@ -129,26 +119,14 @@ def count_changed_afterwards(connection: Connection, periods: Sequence[Period]) 
 
 def _count_withdrawn(connection: Connection, periods: Sequence[Period]) -> dict[tuple[str, str], int]:
     """Events of each contract that were withdrawn after its period's end, by contract and kind of void."""
-    covered = _relation(
-        "covered",
-        {"contract_id": Name, "account": Name, "starts_at": Instant, "ends_at": Instant, "period_end": Instant},
-        [
-            (period.last.id, account, piece.days.starts[0], piece.days.end, period.end)
-            for period in periods
-            for piece in period.pieces
-            for account in piece.contract.parties.customer.accounts
-        ],
-    )
     # The limit keeps it a look-up by key for each void: there are few voids, and events without end.
-    withdrawn = select(event.c.received_at).where(_same_revision()).limit(1).lateral("withdrawn")
-    query = (
-        select(covered.c.contract_id, void.c.kind, func.count())
-        .select_from(void)
-        .join(covered, and_(covered.c.account == void.c.account, covered.c.period_end <= void.c.voided_at))
-        .join(withdrawn, _lies_in(withdrawn.c.received_at, covered))
-        .group_by(covered.c.contract_id, void.c.kind)
-    )
-    return {(contract_id, kind): number for contract_id, kind, number in connection.execute(query)}
+    query = sql.SQL(
+        "SELECT contract_id, kind, count(*) FROM void JOIN {covered} ON covered.account = void.account AND period_end <= voided_at "
+        "CROSS JOIN LATERAL (SELECT received_at FROM event "
+        "WHERE (event.account, event.request_id, event.revision) = (void.account, void.request_id, void.revision) LIMIT 1) withdrawn "
+        "WHERE received_at >= starts_at AND received_at < ends_at GROUP BY contract_id, kind"
+    ).format(covered=_COVERED)
+    return {(contract_id, kind): number for contract_id, kind, number in fetch(connection, query, _covered(periods))}
 
 
 def _count_repaired(connection: Connection, periods: Sequence[Period]) -> dict[tuple[str, str], int]:
@@ -156,42 +134,46 @@ def _count_repaired(connection: Connection, periods: Sequence[Period]) -> dict[t
 
     A row in conflict that a correction settled is that correction, and counted as one.
     """
-    spans = _spans(periods)
-    query = (
-        select(spans.c.span, quarantine.c.account, func.count())
-        .join(spans, and_(_lies_in(quarantine.c.received_at, spans), quarantine.c.resolved_at >= spans.c.ends_at))
-        .where(quarantine.c.resolution == "requeued", quarantine.c.account == any_(_all_accounts(periods)))
-        .group_by(spans.c.span, quarantine.c.account)
-    )
-    return {(span, account): number for span, account, number in connection.execute(query)}
+    query = sql.SQL(
+        "SELECT span, account, count(*) FROM quarantine "
+        "JOIN {spans} ON received_at >= starts_at AND received_at < ends_at AND resolved_at >= ends_at "
+        "WHERE resolution = 'requeued' AND account = ANY (%(accounts)s) GROUP BY span, account"
+    ).format(spans=_SPANS)
+    rows = fetch(connection, query, {"accounts": _all_accounts(periods), **_spans(periods)})
+    return {(span, account): number for span, account, number in rows}
 
 
 def _count_added(connection: Connection, periods: Sequence[Period]) -> dict[str, int]:
     """Intervals that touch each span and were added after its end."""
-    spans = _spans(periods)
-    touches = and_(interval.c.added_at >= spans.c.ends_at, interval.c.starts_at < spans.c.ends_at, interval.c.ends_at > spans.c.starts_at)
-    query = select(spans.c.span, func.count().label("number")).join(interval, touches).group_by(spans.c.span)
-    return {row.span: row.number for row in connection.execute(query)}
+    query = sql.SQL(
+        "SELECT span, count(*) FROM {spans} JOIN interval ON added_at >= spans.ends_at "
+        "AND interval.starts_at < spans.ends_at AND interval.ends_at > spans.starts_at GROUP BY span"
+    ).format(spans=_SPANS)
+    return dict(fetch(connection, query, _spans(periods)))
 
 
-def _spans(periods: Sequence[Period]) -> FromClause:
+def _covered(periods: Sequence[Period]) -> dict[str, list[Any]]:
+    """Which account belongs to which contract of the periods, and when: it may be for a part of the period only."""
+    rows = [
+        (period.last.id, account, piece.days.starts[0], piece.days.end, period.end)
+        for period in periods
+        for piece in period.pieces
+        for account in piece.contract.parties.customer.accounts
+    ]
+    return _arrays(("contract_ids", "covered_accounts", "covered_starts", "covered_ends", "period_ends"), rows)
+
+
+def _spans(periods: Sequence[Period]) -> dict[str, list[Any]]:
     """The spans of the periods: contracts of one time zone share theirs."""
-    rows = sorted({(_span(period), period.start, period.end) for period in periods})
-    return _relation("spans", {"span": Name, "starts_at": Instant, "ends_at": Instant}, rows)
+    return _arrays(("spans", "starts", "ends"), sorted({(_span(period), period.start, period.end) for period in periods}))
 
 
-def _relation(name: str, columns: Mapping[str, TypeEngine[Any]], rows: Sequence[tuple[Any, ...]]) -> FromClause:
-    """Values as a table of the query, an array for each column: a statement may have 65,535 parameters, and a provider more accounts."""
-    arrays = [cast([row[place] for row in rows], ARRAY(kind)) for place, kind in enumerate(columns.values())]
-    return func.unnest(*arrays).table_valued(*(column(key, kind) for key, kind in columns.items())).render_derived(name=name)
+def _arrays(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
 
 def _span(period: Period) -> str:
     return f"{period.start.isoformat()}/{period.end.isoformat()}"
-
-
-def _lies_in(instant: ColumnElement[datetime], span: FromClause) -> ColumnElement[bool]:
-    return and_(instant >= span.c.starts_at, instant < span.c.ends_at)
 
 
 def keep_drafts(
@@ -205,67 +187,34 @@ def keep_drafts(
     author: str,
 ) -> None:
     """Records the run with what its snapshot held, and replaces the draft of each contract that was settled."""
-    empty: ColumnElement[Any] = literal_column("'{}'")  # an aggregate of no rows is null
-    batches = select(func.coalesce(func.range_agg(func.int8range(batch.c.batch_id, batch.c.batch_id, "[]")), empty))
-    intervals = select(func.coalesce(func.array_agg(aggregate_order_by(interval.c.interval_id, interval.c.interval_id)), empty))
-    run_id = connection.scalar(
-        insert(run)
-        .values(
-            settled_at=settled_at,
-            author=author,
-            period=period,
-            batches=batches.scalar_subquery(),
-            voids=select(func.count()).select_from(void).scalar_subquery(),
-            intervals=intervals.scalar_subquery(),
-            contracts=contract_hashes,
-            timezone_data=timezone_data,
+    [(run_id,)] = fetch(
+        connection,
+        "INSERT INTO run (settled_at, author, period, batches, voids, intervals, contracts, timezone_data) VALUES ("
+        "%(settled_at)s, %(author)s, %(period)s, "
+        "(SELECT coalesce(range_agg(int8range(batch_id, batch_id, '[]')), '{}') FROM batch), "  # an aggregate of no rows is null
+        "(SELECT count(*) FROM void), "
+        "(SELECT coalesce(array_agg(interval_id ORDER BY interval_id), '{}') FROM interval), "
+        "%(contracts)s, %(timezone_data)s) RETURNING run_id",
+        {
+            "settled_at": settled_at,
+            "author": author,
+            "period": period,
+            "contracts": Jsonb(contract_hashes),
+            "timezone_data": timezone_data,
+        },
+    )
+    with driver_cursor(connection) as cursor:
+        cursor.executemany(
+            "INSERT INTO settlement (contract_id, period, run_id, state, digest, day_starts, document) "
+            "VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT (contract_id, period) DO UPDATE SET run_id = excluded.run_id, "
+            "state = excluded.state, digest = excluded.digest, day_starts = excluded.day_starts, document = excluded.document",
+            [(draft.contract_id, period, run_id, draft.state, draft.digest, list(draft.day_starts), draft.document) for draft in drafts],
         )
-        .returning(run.c.run_id)
-    )
-    statement = upsert(settlement)
-    replaced = {name: statement.excluded[name] for name in ("run_id", "state", "digest", "day_starts", "document")}
-    connection.execute(
-        statement.on_conflict_do_update(index_elements=["contract_id", "period"], set_=replaced),
-        [
-            {
-                "contract_id": draft.contract_id,
-                "period": period,
-                "run_id": run_id,
-                "state": draft.state,
-                "digest": draft.digest,
-                "day_starts": list(draft.day_starts),
-                "document": draft.document,
-            }
-            for draft in drafts
-        ],
-    )
 
 
 def _accounts(period: Period) -> list[str]:
     return sorted({account for piece in period.pieces for account in piece.contract.parties.customer.accounts})
 
 
-def _all_accounts(periods: Sequence[Period]) -> ColumnElement[Sequence[str]]:
-    return cast(sorted({account for period in periods for account in _accounts(period)}), ARRAY(Name))
-
-
-def _same_revision() -> ColumnElement[bool]:
-    return and_(void.c.account == event.c.account, void.c.request_id == event.c.request_id, void.c.revision == event.c.revision)
-
-
-def _is_withdrawn() -> Select[int]:
-    return select(literal(1)).select_from(void).where(_same_revision())
-
-
-def _is_covered(period: Period) -> ColumnElement[bool]:
-    """The event is the contract's: an account may belong to it for a part of the period only."""
-    return or_(
-        *(
-            and_(
-                event.c.account.in_(piece.contract.parties.customer.accounts),
-                event.c.received_at >= piece.days.starts[0],
-                event.c.received_at < piece.days.end,
-            )
-            for piece in period.pieces
-        )
-    )
+def _all_accounts(periods: Sequence[Period]) -> list[str]:
+    return sorted({account for period in periods for account in _accounts(period)})

@@ -21,7 +21,7 @@ A_DAY = timedelta(days=1)  # more than any zone is ahead of UTC, or behind it
 def budgets_now(database: Database, *, contract_id: str | None = None) -> list[BudgetNow]:
     """The budget of each contract in force in the local month that runs, or of the one, by id."""
     now = database.now()
-    with database.engine.begin() as connection:
+    with database.begin() as connection:
         keep_readings(connection)
     months = sorted({f"{instant:%Y-%m}" for instant in (now - A_DAY, now, now + A_DAY)})
     start, end = month_anywhere(months[0])[0], month_anywhere(months[-1])[1]

@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import URL, text
 
 from ledger.errors import DatabaseUnavailable, LedgerError
-from ledger.store.database import connect, head_revision, place, schema_revision
+from ledger.store.database import connect, head_revision, place_of, schema_revision
 from ledger.store.embedded import find_server, home_folder, stop_server
 from ledger.store.programs import find_binary
 
@@ -93,7 +93,7 @@ def database_status(url: str | None) -> DatabaseStatus | None:
     finally:
         engine.dispose()
     return DatabaseStatus(
-        place=place(engine.url),
+        place=place_of(engine),
         embedded_in=home_folder() if url is None else None,
         postgresql=version,
         schema=schema,

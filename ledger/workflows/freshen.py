@@ -4,16 +4,19 @@ Source: architecture, "The one idea"; decision record kept-cells.
 """
 
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, text
+import psycopg
+from psycopg import IsolationLevel
 
 from ledger.errors import LedgerError
 from ledger.store.cells import lock_cells, lock_for_deltas, stale_spans, unranked_days
 from ledger.store.database import Database
 
 ATTEMPTS = 20
+Connection = psycopg.Connection[Any]
 
 
 @contextmanager
@@ -22,40 +25,36 @@ def fresh_snapshot(database: Database, start: datetime, end: datetime, contract_
 
     Committed at the end of the block. Raises LedgerError if events are changed faster than they can be computed.
     """
-    engine = database.engine
-    with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
+    with any_snapshot(database) as connection:
         for _ in range(ATTEMPTS):
-            with engine.begin() as guard:
+            with database.begin() as guard:
                 lock_for_deltas(guard)  # nothing can become stale until the snapshot is taken
                 if _is_fresh(guard, start, end, contract_ids):
-                    transaction = connection.begin()
-                    connection.execute(text("SELECT 1"))
+                    connection.execute("SELECT 1")
                     break
             freshen(database, start, end, contract_ids)
         else:
             raise LedgerError(
                 "events are changed faster than they can be settled", cure="settle again when the corrections are done", exit_code=4
             )
-        with transaction:
-            yield connection
-
-
-@contextmanager
-def any_snapshot(database: Database) -> Iterator[Connection]:
-    """A transaction that sees one state of the database, whatever is stale in it: for those who do not read kept cells, or doubt them."""
-    with database.engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection, connection.begin():
         yield connection
+
+
+def any_snapshot(database: Database) -> AbstractContextManager[Connection]:
+    """A transaction that sees one state of the database, that of its first query, whatever is stale in it: for those who do not read kept
+    cells, or doubt them. Committed at the end of the block."""
+    return database.begin(IsolationLevel.REPEATABLE_READ)
 
 
 def freshen(database: Database, start: datetime, end: datetime, contract_ids: Collection[str] | None = None) -> None:
     """Compute again what is stale of these contracts (None: of all) in [start, end), and rank the cold starts that came since. Loads wait
     meanwhile with what they add."""
-    with database.engine.connect() as connection:
+    with database.begin() as connection:
         if _is_fresh(connection, start, end, contract_ids):
             return
     from ledger.workflows.recompute import rank_days, recompute_days
 
-    with database.engine.begin() as connection:
+    with database.begin() as connection:
         lock_cells(connection)
         # Somebody else may have computed them while this one waited for the lock.
         if spans := stale_spans(connection, contract_ids, start, end):

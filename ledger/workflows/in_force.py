@@ -2,10 +2,9 @@
 
 from itertools import groupby
 
-from sqlalchemy import Connection
-
 from ledger.settlement.calendar import month_anywhere
 from ledger.settlement.period import Period, contract_period
+from ledger.store.connection import Connection
 from ledger.store.contracts import StoredVersion, stored_versions
 
 

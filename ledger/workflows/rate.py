@@ -6,11 +6,10 @@ Takes periods, gives what follows from their cells. Source: specification, secti
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from ledger.rating.kept_cells import KeptCells
 from ledger.rating.rated_period import JudgedPeriod, RatedPeriod, judge_periods, rate_periods
 from ledger.settlement.period import Period
+from ledger.store.connection import Connection
 
 UNRATED_CURE = "add it to the contract (models: served_as, or queues:) in a new version, or void the requests"
 

@@ -7,7 +7,6 @@ decision record kept-cells.
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 
-from sqlalchemy import Connection
 from sqlglot import exp
 
 from ledger.contract.model import Contract
@@ -17,6 +16,7 @@ from ledger.rating.plan import CELL_COLUMNS, COLD_START_COLUMNS, Breaker, Covera
 from ledger.rating.postgres import PostgresEngine, cold_start_events, current_events
 from ledger.settlement.calendar import days_touched
 from ledger.store.cells import Spans, coverage, remove_days, remove_ranked, traffic_of
+from ledger.store.connection import Connection
 from ledger.store.contracts import stored_versions
 from ledger.store.intervals import Interval, stored_intervals
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy.exc import IntegrityError
+from psycopg.errors import ExclusionViolation
 
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.versions import check_versions
@@ -42,7 +42,7 @@ def register_contracts(database: Database, paths: Sequence[Path], *, author: str
         return refused
     offered = {content_hash(file.content): _version(database, file, author) for file in files}
     try:
-        with database.engine.begin() as connection:
+        with database.begin() as connection:
             lock_contracts(connection)
             stored = {version.content_sha256: version for version in stored_versions(connection)}
             new = sorted(
@@ -56,9 +56,9 @@ def register_contracts(database: Database, paths: Sequence[Path], *, author: str
             add_versions(connection, new)
             lock_cells(connection)
             mark_changed_coverage(connection)
-    except IntegrityError as error:
+    except ExclusionViolation as error:
         # Days of contracts in different zones overlap by hours, which only instants show.
-        if "ex_account_covered_in_force" not in str(error.orig):
+        if "ex_account_covered_in_force" not in str(error):
             raise
         raise LedgerError(
             "an account would belong to two contracts for some hours, since their time zones differ",

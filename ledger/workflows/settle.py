@@ -13,7 +13,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import tzdata
-from sqlalchemy import Connection
 
 from ledger.contract.scalar import currency_digits
 from ledger.documents.invoice import invoice_html
@@ -27,6 +26,7 @@ from ledger.settlement.period import Period
 from ledger.settlement.settlement import Surroundings, settle
 from ledger.settlement.statement import ChangedAfterwards, Statement, Unrated, Unresolved
 from ledger.settlement.windows import BreachedWindow
+from ledger.store.connection import Connection
 from ledger.store.contracts import StoredVersion, keep_readings
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
@@ -90,11 +90,11 @@ def settle_period(
     is told (contract id, position from 1, how many) before each.
     """
     now = database.now()
-    with database.engine.begin() as connection:
+    with database.begin() as connection:
         keep_readings(connection)
     of_contracts = None if contract_id is None else [contract_id]
     snapshot = fresh_snapshot(database, *month_anywhere(period), of_contracts) if archive is None else any_snapshot(database)
-    with one_settlement_at_a_time(database.engine), snapshot as connection:
+    with one_settlement_at_a_time(database), snapshot as connection:
         contracts, stopped = _to_settle(connection, period, contract_id, now, provisional=provisional)
         periods, intervals = [terms for _, terms in contracts], stored_intervals(connection)
         if archive is None:

@@ -6,14 +6,13 @@ Takes an open database and gives what differs; changes nothing. Source: architec
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from sqlalchemy import Connection
-
 from ledger.contract.model import Contract
 from ledger.rating import sql
 from ledger.rating.postgres import PostgresEngine, current_events
 from ledger.settlement.calendar import days_touched, month_anywhere, zone
 from ledger.store.cell_differences import ContractDay, days_with_cells, differing_accounts, differing_days, kept_span
 from ledger.store.cells import Spans, coverage, stale_spans, unranked_days
+from ledger.store.connection import Connection
 from ledger.store.database import Database
 from ledger.workflows.freshen import any_snapshot
 from ledger.workflows.recompute import KEPT, add_cells, add_ranked, contracts_of, listed_events, stored_plans, whole_days

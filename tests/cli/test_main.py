@@ -60,7 +60,7 @@ def test_reading_kept_cells_imports_nothing_that_plans_need(run_ledger: RunLedge
             "LEDGER_DATABASE_URL": database_url,
             "LEDGER_NOW": "2026-06-15T00:00:00Z" if arguments[0] == "settle" else "2026-05-20T00:00:00Z",
         }
-        result = run_watched(arguments, {"sqlglot", "duckdb", "alembic", "pandas"}, **env)
+        result = run_watched(arguments, {"sqlglot", "duckdb", "sqlalchemy", "alembic", "yaml", "pandas"}, **env)
         assert result.returncode in (0, 3) and result.stderr.endswith("[]\n"), result.stderr
 
 
@@ -84,7 +84,7 @@ def test_an_unreachable_database_exits_4(run_ledger_process: RunLedgerProcess) -
 
 def of_the_database(kind: str, words: str) -> str:
     """Raise one of SQLAlchemy's errors."""
-    return f"import sqlalchemy.exc\nraise sqlalchemy.exc.{kind}('SELECT', {{}}, Exception({words!r}))"
+    return f"import psycopg, sqlalchemy.exc\nraise sqlalchemy.exc.{kind}('SELECT', {{}}, psycopg.{kind}({words!r}))"
 
 
 NO_ROOM = "from ledger.errors import LedgerError\nraise LedgerError('no room', cure='make room', exit_code=1)"

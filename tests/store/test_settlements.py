@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event as listening
+from psycopg.sql import SQL
 from sqlalchemy import insert, text
 
 from ledger.contract.model import Contract
 from ledger.contract.reader import read_contract
 from ledger.settlement.period import Period, contract_period
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
+from ledger.store import settlements
+from ledger.store.connection import Connection, fetch
 from ledger.store.database import Database
 from ledger.store.schema import batch, event, interval, quarantine, void
 from ledger.store.settlements import Draft, count_changed_afterwards, count_unresolved, keep_drafts
@@ -152,7 +154,9 @@ def test_an_empty_database_counts_nothing(database: Database, periods: list[Peri
         assert count_changed_afterwards(connection, periods) == {"first": ChangedAfterwards(), "second": ChangedAfterwards()}
 
 
-def test_a_withdrawn_event_is_found_by_its_key_however_many_there_are(database: Database, periods: list[Period]) -> None:
+def test_a_withdrawn_event_is_found_by_its_key_however_many_there_are(
+    database: Database, periods: list[Period], monkeypatch: pytest.MonkeyPatch
+) -> None:
     plans: list[str] = []
     with database.engine.begin() as connection:
         # So many voids that reading all events at once would look cheap to the planner.
@@ -162,12 +166,12 @@ def test_a_withdrawn_event_is_found_by_its_key_however_many_there_are(database: 
         )
         connection.execute(text("ANALYZE event, void"))
 
-        @listening.listens_for(connection, "before_cursor_execute")
-        def explain(_connection: Any, cursor: Any, statement: str, parameters: Any, _context: Any, _many: bool) -> None:
-            if "void" in statement:
-                cursor.execute(f"EXPLAIN {statement}", parameters)
-                plans.append("\n".join(line for (line,) in cursor.fetchall()))
+        def explained(connection: Connection, query: Any, parameters: Any) -> list[tuple[Any, ...]]:
+            if "FROM void" in query.as_string():
+                plans.append("\n".join(line for (line,) in fetch(connection, SQL("EXPLAIN {}").format(query), parameters)))
+            return fetch(connection, query, parameters)
 
+        monkeypatch.setattr(settlements, "fetch", explained)
         assert count_changed_afterwards(connection, periods)["first"] == ChangedAfterwards(voids=5_000)
     (plan,) = plans
     assert "Index Scan using pk_event on event" in plan

@@ -1,0 +1,114 @@
+"""Connections to PostgreSQL, and cursors of the driver on them.
+
+What settles and looks takes the driver's own connections: to import SQLAlchemy takes as long as settling a month. What builds statements
+with SQLAlchemy has its connections; a query of the store runs on either.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from typing import IO, TYPE_CHECKING, Any, LiteralString, TypeAlias, Union
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+if TYPE_CHECKING:
+    import sqlalchemy
+
+Connection: TypeAlias = Union[psycopg.Connection[Any], "sqlalchemy.Connection"]
+Query: TypeAlias = LiteralString | sql.SQL | sql.Composed
+Cursor: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
+
+PIECE_BYTES = 1 << 18
+PATIENCE_SECONDS = 10  # for a server that does not answer
+
+
+def driver_cursor(connection: Connection) -> Cursor:
+    """A cursor of the driver, in the connection's transaction."""
+    if isinstance(connection, psycopg.Connection):
+        return connection.cursor()
+    raw = connection.connection.driver_connection
+    assert isinstance(raw, psycopg.Connection)
+    return raw.cursor()
+
+
+def fetch(connection: Connection, query: Query, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+    """The rows of the query."""
+    with driver_cursor(connection) as cursor:
+        return cursor.execute(query, parameters).fetchall()
+
+
+def execute(connection: Connection, statement: Query, parameters: Mapping[str, Any] | None = None) -> None:
+    """Run a statement that gives no rows, or none that anybody needs."""
+    with driver_cursor(connection) as cursor:
+        cursor.execute(statement, parameters)
+
+
+def copy_rows(connection: Connection, table: str, columns: Sequence[str], stream: IO[bytes]) -> int:
+    """Copy the stream's CSV into these columns of the table; gives the number of rows."""
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(
+        sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+    )
+    with driver_cursor(connection) as cursor:
+        with cursor.copy(statement) as copy:
+            while piece := stream.read(PIECE_BYTES):
+                copy.write(piece)
+        return cursor.rowcount
+
+
+class Connections:
+    """The connections of one command to one database, opened when they are needed and closed together. Sessions have the time zone UTC."""
+
+    def __init__(self, url: str) -> None:
+        """The URL is one that the driver understands: postgresql://..."""
+        self._url = url
+        self._idle: list[psycopg.Connection[Any]] = []
+
+    @contextmanager
+    def begin(self, isolation: psycopg.IsolationLevel | None = None) -> Iterator[psycopg.Connection[Any]]:
+        """A connection whose transaction begins with its first statement, is committed at the end of the block, and undone by an error."""
+        connection = self._idle.pop() if self._idle else self._open()
+        try:
+            connection.isolation_level = isolation
+            yield connection
+            connection.commit()
+        except BaseException:
+            connection.close()  # which undoes what it did
+            raise
+        self._idle.append(connection)
+
+    @cached_property
+    def engine(self) -> "sqlalchemy.Engine":
+        """The same database for SQLAlchemy."""
+        from sqlalchemy import create_engine, event, make_url
+
+        url = make_url(self._url).set(drivername="postgresql+psycopg")
+        if "connect_timeout" not in url.query:
+            url = url.update_query_dict({"connect_timeout": str(PATIENCE_SECONDS)})
+        engine = create_engine(url, hide_parameters=True)
+
+        @event.listens_for(engine, "connect")
+        def _prepare(connection: psycopg.Connection[Any], _record: object) -> None:
+            _use_utc(connection)
+
+        return engine
+
+    def close(self) -> None:
+        """Close them all; asking for one opens it anew."""
+        while self._idle:
+            self._idle.pop().close()
+        if "engine" in self.__dict__:
+            self.engine.dispose()
+
+    def _open(self) -> psycopg.Connection[Any]:
+        patience = conninfo_to_dict(self._url).get("connect_timeout", PATIENCE_SECONDS)
+        connection = psycopg.connect(self._url, connect_timeout=patience)
+        _use_utc(connection)
+        return connection
+
+
+def _use_utc(connection: psycopg.Connection[Any]) -> None:
+    connection.autocommit = True
+    connection.execute("SET TIME ZONE 'UTC'")
+    connection.autocommit = False
