@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
 from ledger.errors import LedgerError
-from ledger.store.cells import lock_cells, lock_for_deltas, stale_spans, unranked_days
+from ledger.store.cells import lock_cells, stale_spans, unranked_days
 from ledger.store.database import Database
 
 ATTEMPTS = 20
@@ -25,12 +25,10 @@ def fresh_snapshot(database: Database, start: datetime, end: datetime, contract_
     engine = database.engine
     with engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection:
         for _ in range(ATTEMPTS):
-            with engine.begin() as guard:
-                lock_for_deltas(guard)  # nothing can become stale until the snapshot is taken
-                if _is_fresh(guard, start, end, contract_ids):
-                    transaction = connection.begin()
-                    connection.execute(text("SELECT 1"))
-                    break
+            transaction = connection.begin()
+            if _is_fresh(connection, start, end, contract_ids):  # by what the snapshot itself sees: loads go on
+                break
+            transaction.rollback()
             freshen(database, start, end, contract_ids)
         else:
             raise LedgerError(
