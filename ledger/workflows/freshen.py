@@ -5,33 +5,33 @@ Source: architecture, "The one idea"; decision record kept-cells.
 
 from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import psycopg
 from psycopg import IsolationLevel
 
 from ledger.errors import LedgerError
-from ledger.store.cells import lock_cells, lock_for_deltas, stale_spans, unranked_days
+from ledger.store.cells import lock_cells, stale_spans, unranked_days
 from ledger.store.database import Database
 
 ATTEMPTS = 20
+LONGEST_DAY = timedelta(days=2)  # and more: a day that begins within a span is over by so much behind it
 Connection = psycopg.Connection[Any]
 
 
 @contextmanager
 def fresh_snapshot(database: Database, start: datetime, end: datetime, contract_ids: Collection[str] | None = None) -> Iterator[Connection]:
-    """A transaction that sees one state of the database, in which nothing of these contracts (None: of any) is stale in [start, end).
+    """A transaction that sees one state of the database, in which no day of these contracts (None: of any) that begins in [start, end) is
+    stale or unranked. Committed at the end of the block.
 
-    Committed at the end of the block. Raises LedgerError if events are changed faster than they can be computed.
+    Raises LedgerError if events are changed faster than they can be computed.
     """
     with any_snapshot(database) as connection:
         for _ in range(ATTEMPTS):
-            with database.begin() as guard:
-                lock_for_deltas(guard)  # nothing can become stale until the snapshot is taken
-                if _is_fresh(guard, start, end, contract_ids):
-                    connection.execute("SELECT 1")
-                    break
+            if _is_fresh(connection, start, end, contract_ids):  # by what the snapshot itself sees: loads go on
+                break
+            connection.rollback()
             freshen(database, start, end, contract_ids)
         else:
             raise LedgerError(
@@ -47,21 +47,24 @@ def any_snapshot(database: Database) -> AbstractContextManager[Connection]:
 
 
 def freshen(database: Database, start: datetime, end: datetime, contract_ids: Collection[str] | None = None) -> None:
-    """Compute again what is stale of these contracts (None: of all) in [start, end), and rank the cold starts that came since. Loads wait
-    meanwhile with what they add."""
+    """Compute again what is stale on the days of these contracts (None: of all) that begin in [start, end), and rank the cold starts that
+    came since. Loads wait meanwhile with what they add."""
     with database.begin() as connection:
         if _is_fresh(connection, start, end, contract_ids):
             return
+    # What plans need takes longer to import than a fresh month to settle.
     from ledger.workflows.recompute import rank_days, recompute_days
 
     with database.begin() as connection:
         lock_cells(connection)
         # Somebody else may have computed them while this one waited for the lock.
-        if spans := stale_spans(connection, contract_ids, start, end):
+        if spans := stale_spans(connection, contract_ids, start, end + LONGEST_DAY):
             recompute_days(connection, spans)
         if days := unranked_days(connection, contract_ids, start, end):
             rank_days(connection, days)
 
 
 def _is_fresh(connection: Connection, start: datetime, end: datetime, contract_ids: Collection[str] | None) -> bool:
-    return not stale_spans(connection, contract_ids, start, end) and not unranked_days(connection, contract_ids, start, end)
+    # A listed event that was withdrawn is taken from the list when its day is computed again: until then the day cannot be ranked.
+    stale = stale_spans(connection, contract_ids, start, end + LONGEST_DAY)
+    return not stale and not unranked_days(connection, contract_ids, start, end)

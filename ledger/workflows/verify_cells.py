@@ -88,4 +88,4 @@ def _unranked(connection: Connection, first: datetime, last: datetime) -> set[Co
 def _is_stale(day: ContractDay, stale: Spans, zones: dict[str, str]) -> bool:
     contract_id, start = day
     end = days_touched(zones[contract_id], start, start + timedelta(microseconds=1)).end
-    return any(first < end and (last is None or last > start) for first, last in stale.get(contract_id, ()))
+    return any((first is None or first < end) and (last is None or last > start) for first, last in stale.get(contract_id, ()))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -18,9 +19,9 @@ from ledger.ingest.mapping import built_in_mappings
 from ledger.ingest.record_file import open_records
 from ledger.rating import plan
 from ledger.settlement.calendar import day_start, days_touched
-from ledger.store.cells import CELL_COLUMNS, COLD_START_COLUMNS, lock_cells, stale_spans
+from ledger.store.cells import CELL_COLUMNS, COLD_START_COLUMNS, Spans, lock_cells, stale_spans, unranked_days
 from ledger.store.database import Database
-from ledger.workflows.freshen import freshen
+from ledger.workflows.freshen import fresh_snapshot, freshen
 from ledger.workflows.upkeep import LoadUpkeep
 from ledger.workflows.verify_cells import verify_cells
 
@@ -346,6 +347,28 @@ def test_cold_starts_are_ranked_when_a_load_ends_and_again_when_an_earlier_one_c
         assert agreed(database, stale=1) == 0
         assert done("settle", "2026-05", "--dry-run", "--provisional", "--format", "json") == settled
         assert connection.execute(exempt).fetchall() == [(False, 1100), (True, 11)]
+
+
+def test_a_snapshot_knows_no_cold_start_that_is_not_ranked_though_loads_go_on(
+    database: Database, done: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A load that commits between the look at what is ranked and the snapshot must not be seen without its cold starts."""
+    done("contract", "add", CONTRACT)
+    path = write(tmp_path / "month.csv", month())
+    looks = []
+
+    def look_and_load(*arguments: Any) -> Spans:
+        found = unranked_days(*arguments)
+        if not looks:
+            with open_records(path, tuple(built_in_mappings().values())) as records:
+                load_file(database, records, author="test", upkeep=LoadUpkeep(database).of)
+        looks.append(found)
+        return found
+
+    monkeypatch.setattr("ledger.workflows.freshen.unranked_days", look_and_load)
+    with fresh_snapshot(database, START, END) as connection:
+        assert unranked_days(connection, None, START, END) == {}
+    assert looks and agreed(database, stale=5) == 23  # the load is there, and has not ended
 
 
 def test_deltas_are_folded_when_that_halves_them(

@@ -195,6 +195,23 @@ def test_stale_days_are_counted_and_not_compared(
     assert verify() == {"agree": len(DAYS), "stale": 0, "differing": [], "accounts": []}
 
 
+@pytest.mark.parametrize(
+    ("mark", "stale"),
+    [
+        ("INSERT INTO stale VALUES ('acme-bank-llm', '{(,)}')", 3),
+        ("INSERT INTO stale VALUES ('acme-bank-llm', '{(,2026-05-06T12:00:00Z)}')", 2),
+        ("INSERT INTO stale VALUES ('acme-bank-llm', '{[2026-05-06T12:00:00Z,)}')", 2),
+    ],
+)
+def test_a_mark_may_have_no_end_on_either_side(
+    kept: Callable[..., None], verify: Callable[..., dict[str, Any]], run_ledger: RunLedger, mark: str, stale: int
+) -> None:
+    kept(mark)
+    assert verify() == {"agree": len(DAYS) - stale, "stale": stale, "differing": [], "accounts": []}
+    assert run_ledger("settle", "2026-05", "--dry-run").exit_code == 0
+    assert verify("2026-05") == {"agree": 3, "stale": 0, "differing": [], "accounts": []}
+
+
 def test_changes_that_people_make_leave_nothing_that_differs(
     kept: Callable[..., None], verify: Callable[..., dict[str, Any]], run_ledger: RunLedger
 ) -> None:
