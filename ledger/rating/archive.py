@@ -1,7 +1,7 @@
 """Archived events: Parquet files of standing events in the canonical columns, as a source of the plan on DuckDB.
 
 An archive is not telemetry: its rows were judged before, each identity stands in it once, and it is typed as the events are. What can be
-proven in one pass is proven; a file that breaks a rule of events is refused as a whole. Source: specification, section 2.
+proven column by column is proven; a file that breaks a rule of events is refused as a whole. Source: specification, section 2.
 """
 
 import re

@@ -1,6 +1,6 @@
 """Cells read: summed over a period, by window, of refunded windows; and the percentiles of breached windows.
 
-The queries are plain SQL over `period_cell`, the cells of all periods that are settled: the columns of a cell (`plan.CELL_COLUMNS`), and
+The queries are plain SQL over `period_cell`, the cells of all periods that are settled: the columns of a cell (`CELL_COLUMNS`), and
 any number of rows with the same key. The database sums, Python never sees a cell more than it needs. The caller sees to it that all
 queries of a settlement see one snapshot. Source: specification, sections 4 to 7.
 """
@@ -16,8 +16,7 @@ from ledger.settlement.windows import BreachedWindow
 
 # What prices a cell, when windows do not matter: the fields of Cell.
 _PRICED = "cell.version, cell.model, queue, forfeited, outcome, exemption, tier, in_objective, late"
-_SUMMED = f"""SELECT contract_id, {_PRICED}, sum(requests), sum(requests_without_usage),
-sum(tokens_input), sum(tokens_cached_input), sum(tokens_output)"""
+_SUMMED = f"SELECT contract_id, {_PRICED}, {', '.join(f'sum({name})' for name in SUMS)}"
 _BY_PRICE = f"GROUP BY contract_id, {_PRICED}"
 
 CELLS = f"{_SUMMED} FROM period_cell AS cell {_BY_PRICE}"

@@ -15,7 +15,7 @@ from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
 from ledger.rating import sql
-from ledger.rating.plan import CELL_COLUMNS
+from ledger.settlement.cell import CELL_COLUMNS
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)

@@ -10,21 +10,24 @@ from typing import Any
 
 from psycopg import sql
 
-from ledger.store.connection import Connection, driver_cursor
+from ledger.settlement.cell import CELL_COLUMNS
+from ledger.store.connection import Connection, driver_cursor, execute
 
-_KEPT = sql.SQL("SELECT * FROM {table} WHERE day_start >= {start} AND day_start < {end} AND contract_id = ANY ({contract_ids})")
+_KEPT = sql.SQL("SELECT {columns} FROM {table} WHERE day_start >= {start} AND day_start < {end} AND contract_id = ANY ({contract_ids})")
 
 
 class KeptCells:
-    """The cells of contracts, each within its span [start, end) of whole local days; nothing in the spans is stale."""
+    """The cells of one or more contracts, each within its span [start, end) of whole local days; nothing in the spans is stale."""
 
     def __init__(self, connection: Connection, spans: Mapping[str, tuple[datetime, datetime]]) -> None:
         self._connection = connection
+        execute(connection, "SET LOCAL enable_mergejoin = off")  # PostgreSQL would sort all cells to join them with a few rows
+        columns = sql.SQL(", ").join(map(sql.Identifier, CELL_COLUMNS))
         alike: defaultdict[tuple[datetime, datetime], list[str]] = defaultdict(list)  # contracts of one zone share theirs
         for contract_id, span in spans.items():
             alike[span].append(contract_id)
         self._period_cell = sql.SQL(" UNION ALL ").join(
-            _KEPT.format(table=sql.Identifier(table), start=start, end=end, contract_ids=contract_ids)
+            _KEPT.format(columns=columns, table=sql.Identifier(table), start=start, end=end, contract_ids=contract_ids)
             for (start, end), contract_ids in alike.items()
             for table in ("cell", "delayed_cell")
         )
@@ -43,7 +46,6 @@ class KeptCells:
         table = sql.Identifier(name)
         described = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.Identifier(column), _own(kind)) for column, kind in columns)
         with driver_cursor(self._connection) as cursor:
-            cursor.execute("SET LOCAL enable_mergejoin = off")  # PostgreSQL would sort all cells to join them with a few rows
             cursor.execute(sql.SQL("CREATE TEMPORARY TABLE {} ({}) ON COMMIT DROP").format(table, described))
             with cursor.copy(sql.SQL("COPY {} FROM STDIN").format(table)) as copy:
                 for row in rows:

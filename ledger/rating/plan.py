@@ -24,10 +24,10 @@ from ledger.rating import cold_start, sql
 from ledger.rating.code import Code
 from ledger.rating.definition import latency_us
 from ledger.rating.outcome import ANSWERED, is_any_of, is_cancelled, is_outcome, outcome_of_status
-from ledger.rating.rules import rules
+from ledger.rating.rules import tier_and_objective
 from ledger.rating.terms import Terms, terms_of
 from ledger.settlement.calendar import WINDOW_STEPS, Days, days_touched
-from ledger.settlement.cell import Outcome
+from ledger.settlement.cell import CELL_COLUMNS, SUMS, Outcome
 
 # What a plan reads of an event.
 EVENT_COLUMNS = (
@@ -38,13 +38,6 @@ EVENT_COLUMNS = (
 # What of an event decides its classification, and nothing else.
 SIGNATURE = ("account", "window_start", "model", "queue", "forfeited", "outcome", "exemption", "latency_class")
 NAMES, USAGE = ("account", "model", "queue"), ("input_tokens", "cached_input_tokens", "output_tokens")
-SUMS = ("requests", "requests_without_usage", "tokens_input", "tokens_cached_input", "tokens_output")
-CELL_KEY = (
-    *("contract_id", "version", "day_start", "window_start", "model", "queue", "forfeited", "outcome", "exemption", "tier"),
-    *("in_objective", "late", "over"),
-)
-CELL_COLUMNS = (*CELL_KEY, *SUMS, "late_latencies_us")
-COLD_START_COLUMNS = ("contract_id", "version", "day_start", "account", "request_id", "revision")
 # Relations that an engine may treat as it likes: of single events, of the groups whose sums it computes, and of what the groups stand for.
 CLASSIFIED, GROUPS, SIGNATURES = "classified", "groups", "signatures"
 MOST_SPANS = 50  # that a query lists one by one
@@ -118,8 +111,9 @@ def _has_others(traffic: Mapping[str, int] | None, accounts: Set[str]) -> bool:
 class Plan:
     """Terms over the days that the coverage names, compiled. `coverage` is not empty, and its days are those of the terms' zone.
 
-    `source` is the relation of standing events with the canonical columns; it may hold more than the coverage names. Intervals outside
-    its days do no harm.
+    `source` is the relation of standing events with the canonical columns; it may hold more than the coverage names. If it `has_others`
+    than events of the covered accounts, and not just a few, they are kept out one by one; else they leave with their groups. Intervals
+    outside the days do no harm.
     """
 
     terms: Terms
@@ -127,7 +121,7 @@ class Plan:
     breakers: Sequence[Breaker]
     loads: Sequence[ModelLoad]
     source: exp.Query
-    has_others: bool = True  # than events of the covered accounts, to be kept out one by one; else those there are leave with their groups
+    has_others: bool = True
 
     def cells(self) -> exp.Query:
         """The cells of all events: CELL_COLUMNS, some rows with the same key."""
@@ -168,7 +162,7 @@ class Plan:
 
     def _cells(self, *, delayed: bool | None) -> exp.Select:
         """Cells of the events that a cold start may have delayed, of the others, or (None) of all where it does not matter."""
-        judged = rules(self.terms)
+        judged = tier_and_objective(self.terms)
         values: dict[str, exp.Expr] = {
             **{name: sql.column(name, "coverage") for name in ("contract_id", "version")},
             "day_start": self._day(sql.column("window_start", SIGNATURES)),

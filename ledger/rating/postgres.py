@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from ledger.rating import sql
 from ledger.rating.plan import CLASSIFIED, EVENT_COLUMNS, GROUPS, SIGNATURES
-from ledger.store.connection import Connection, driver_cursor
+from ledger.store.connection import Connection, driver_cursor, execute, fetch
 
 _IDENTITY = ("account", "request_id", "revision")
 # The sum of whole numbers as a whole number: sum() makes them decimals, which costs a tenth of the time of classifying. One that is too
@@ -43,12 +43,12 @@ class PostgresEngine:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
+        execute(connection, _CREATE_TOTAL)
 
     def keep(self, name: str, query: exp.Query) -> None:
         """Make a temporary table of the query's rows, gone with the transaction."""
         with driver_cursor(self._connection) as cursor:
-            cursor.execute(_CREATE_TOTAL.encode())
-            cursor.execute(f"CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS {_printed(query, total=_TOTAL)}".encode())
+            cursor.execute(f"CREATE TEMPORARY TABLE {name} ON COMMIT DROP AS {_printed(query)}".encode())
 
     def prefer_hashing(self) -> None:
         """Until the transaction ends, group by hashing and not by sorting, with memory for it: PostgreSQL cannot know how few groups of
@@ -60,16 +60,15 @@ class PostgresEngine:
     def add(self, table: str, columns: Sequence[str], query: exp.Query) -> None:
         """Add the query's rows, which have these columns, to a table."""
         with driver_cursor(self._connection) as cursor:
-            cursor.execute(exp.insert(query, table, columns=columns).sql("postgres").encode())
+            cursor.execute(_printed(exp.insert(query, table, columns=columns)).encode())
 
     def any_withdrawn(self) -> bool:
         """Whether any event was ever withdrawn."""
-        with driver_cursor(self._connection) as cursor:
-            return cursor.execute("SELECT FROM void LIMIT 1").fetchone() is not None
+        return fetch(self._connection, "SELECT FROM void LIMIT 1") != []
 
 
-def _printed(query: exp.Query, *, total: str = "sum") -> str:
-    """The query in PostgreSQL's words, events summed by the aggregate `total`.
+def _printed(query: exp.Query | exp.Insert) -> str:
+    """The query in PostgreSQL's words, events summed by the aggregate of this module.
 
     What is looked at many times is fenced off by LIMIT ALL, or PostgreSQL would put the whole expression wherever it is looked at, and
     compute a latency four times. The fence also hides the instants: PostgreSQL would take the number of distinct ones for that of windows,
@@ -82,5 +81,5 @@ def _printed(query: exp.Query, *, total: str = "sum") -> str:
         if relation.alias == GROUPS:
             for named in relation.this.expressions:
                 if isinstance(named.this, exp.Sum):
-                    named.this.replace(exp.Anonymous(this=total, expressions=[named.this.this]))
+                    named.this.replace(exp.Anonymous(this=_TOTAL, expressions=[named.this.this]))
     return query.sql("postgres", normalize_functions=False)

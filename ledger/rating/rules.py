@@ -1,6 +1,6 @@
 """The rules that are computed per signature and not per event: what finance and the objective make of it.
 
-Takes terms, gives expressions over the columns of a signature. Source: specification, section 4, steps 4 and "in the objective".
+Takes terms, gives expressions over the columns of a signature. Source: specification, section 4, step 4 and "in the objective".
 """
 
 from bisect import bisect_right
@@ -13,7 +13,7 @@ from ledger.rating.terms import Terms
 from ledger.settlement.cell import Outcome
 
 
-def rules(terms: Terms) -> dict[str, exp.Expr]:
+def tier_and_objective(terms: Terms) -> dict[str, exp.Expr]:
     """`tier`, `in_objective`, `late` and `over` of a signature: of its queue, outcome, exemption and latency class."""
     outcomes = terms.outcomes
 

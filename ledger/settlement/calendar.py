@@ -76,6 +76,15 @@ def month_anywhere(period: str) -> tuple[datetime, datetime]:
     return start - DAY, end + DAY
 
 
+def months_anywhere(instant: datetime) -> list[str]:
+    """The months that it is somewhere at the instant, one or two, in order.
+
+    >>> months_anywhere(datetime(2026, 5, 31, 12, tzinfo=UTC)), months_anywhere(datetime(2026, 5, 20, tzinfo=UTC))
+    (['2026-05', '2026-06'], ['2026-05'])
+    """
+    return sorted({f"{one:%Y-%m}" for one in (instant - DAY, instant, instant + DAY)})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Days:
     """Consecutive local days as instants: `starts` ascending, the last one ends at `end`. Days that clocks skip are left out."""

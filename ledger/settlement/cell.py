@@ -8,8 +8,15 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-# What is counted and summed of the requests of a cell.
+# What requests of one cell have in common, what is counted and summed of them, and the columns of a relation of cells.
+CELL_KEY = (
+    *("contract_id", "version", "day_start", "window_start", "model", "queue", "forfeited", "outcome", "exemption", "tier"),
+    *("in_objective", "late", "over"),
+)
 SUMS = ("requests", "requests_without_usage", "tokens_input", "tokens_cached_input", "tokens_output")
+CELL_COLUMNS: tuple[str, ...] = (*CELL_KEY, *SUMS, "late_latencies_us")
+# Of a relation of events that may be cold starts.
+COLD_START_COLUMNS: tuple[str, ...] = ("contract_id", "version", "day_start", "account", "request_id", "revision")
 
 
 class Outcome(StrEnum):
@@ -54,6 +61,8 @@ class Cell:
 
 class WindowCell(NamedTuple):
     """The requests in the objective of one window and one served name, `model`; of a month's window those of one local day.
+
+    A tuple, since a month has tens of thousands of them, in the order in which they are read (`rating/cells`).
 
     `late_measured` are the late ones that have a latency: neither failed nor unmeasured.
     """

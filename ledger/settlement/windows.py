@@ -111,6 +111,7 @@ def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgeme
     for (stretch, start, scope), counts in windows.items():
         piece = period.pieces[stretch]
         objective = piece.contract.objective
+        # Of a month that is over no window needs its end but a breached one.
         if piece.days.end > now and window_end(objective.window, start, piece.days) > now:
             continue
         if objective.max_requests is not None and counts.requests > objective.max_requests:

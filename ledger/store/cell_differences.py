@@ -10,11 +10,9 @@ from typing import Any
 
 from psycopg import sql
 
-from ledger.settlement.cell import SUMS
-from ledger.store.cells import CELL_KEY, COLD_START_COLUMNS, JOINED_LATENCIES
+from ledger.settlement.cell import CELL_KEY, COLD_START_COLUMNS, SUMS
+from ledger.store.cells import JOINED_LATENCIES, KEPT, ContractDay
 from ledger.store.connection import Connection, fetch
-
-ContractDay = tuple[str, datetime]  # the contract, and the start of its local day
 
 _WITHIN = sql.SQL("day_start >= %(start)s AND day_start < %(end)s AND contract_id = ANY (%(contract_ids)s)")
 
@@ -33,7 +31,7 @@ def differing_days(
 def days_with_cells(connection: Connection, start: datetime, end: datetime, contract_ids: Collection[str]) -> set[ContractDay]:
     """The days of these contracts in [start, end) that have cells or events of cold starts, kept or computed."""
     one = sql.SQL("SELECT contract_id, day_start FROM {table} WHERE {within}")
-    tables = [table for kept in ("cell", "cold_start_event", "delayed_cell") for table in _pair(kept)]
+    tables = [table for kept in KEPT for table in _pair(kept)]
     query = sql.SQL(" UNION ").join(one.format(table=sql.Identifier(table), within=_WITHIN) for table in tables)
     return set(_contract_days(connection, query, start, end, contract_ids))
 
@@ -54,7 +52,7 @@ def differing_accounts(connection: Connection, start: datetime, end: datetime) -
 
 def kept_span(connection: Connection) -> tuple[datetime, datetime] | None:
     """The first and last instants of all events and of all that is kept of them, None if there is nothing."""
-    columns = (("event", "received_at"), ("traffic", "quarter_start"), ("cell", "day_start"), ("cold_start_event", "day_start"))
+    columns = (("event", "received_at"), ("traffic", "quarter_start"), *((table, "day_start") for table in KEPT))
     one = sql.SQL("SELECT min({column}) AS first, max({column}) AS last FROM {table}")
     each = sql.SQL(" UNION ALL ").join(one.format(table=sql.Identifier(table), column=sql.Identifier(column)) for table, column in columns)
     [(first, last)] = fetch(connection, sql.SQL("SELECT min(first), max(last) FROM ({each}) AS spans").format(each=each))

@@ -12,21 +12,16 @@ from typing import IO, Any
 
 from psycopg import sql
 
-from ledger.settlement.cell import SUMS
+from ledger.settlement.cell import CELL_COLUMNS, CELL_KEY, COLD_START_COLUMNS, SUMS
 from ledger.store.connection import Connection, copy_rows, driver_cursor, execute, fetch
 from ledger.store.intervals import Interval
 
+ContractDay = tuple[str, datetime]  # the contract, and the start of its local day
 # By contract: half open, in order, apart from each other.
 Spans = dict[str, list[tuple[datetime, datetime]]]
 
-CELL_COLUMNS: tuple[str, ...] = (
-    *("contract_id", "version", "day_start", "window_start", "model", "queue", "forfeited", "outcome", "exemption", "tier"),
-    *("in_objective", "late", "over"),
-    *SUMS,
-    "late_latencies_us",
-)
-CELL_KEY = tuple(name for name in CELL_COLUMNS if name not in (*SUMS, "late_latencies_us"))
-COLD_START_COLUMNS: tuple[str, ...] = ("contract_id", "version", "day_start", "account", "request_id", "revision")
+# What is kept of the events of days, and what loads add: tables and their columns.
+KEPT = {"cell": CELL_COLUMNS, "cold_start_event": COLD_START_COLUMNS, "delayed_cell": CELL_COLUMNS}
 DELTA_COLUMNS = {"cell": CELL_COLUMNS, "cold_start_event": COLD_START_COLUMNS, "traffic": ("account", "quarter_start", "requests")}
 
 # All late latencies of a group of cells, null for none: array_agg would want arrays of one length.
@@ -81,8 +76,8 @@ def coverage(connection: Connection, accounts: Collection[str] | None = None) ->
     return [Covered(**dict(zip(Covered.__slots__, row, strict=True))) for row in rows]
 
 
-def traffic_of(connection: Connection, start: datetime | None, end: datetime | None) -> dict[str, int]:
-    """How many events stand of each account in the quarters of an hour that begin in [start, end); none without bounds."""
+def traffic_of(connection: Connection, start: datetime, end: datetime) -> dict[str, int]:
+    """How many events stand of each account in the quarters of an hour that begin in [start, end)."""
     rows = fetch(
         connection,
         "SELECT account, sum(requests) FROM traffic WHERE quarter_start >= %(start)s AND quarter_start < %(end)s GROUP BY account",
@@ -260,8 +255,8 @@ def stale_spans(
 # -- days that are put anew
 
 
-def unranked_days(connection: Connection, contract_ids: Collection[str] | None, start: datetime, end: datetime) -> Spans:
-    """The days of these contracts (None: of all) in [start, end) that list more or fewer cold starts than their cells count, as starts.
+def unranked_days(connection: Connection, contract_ids: Collection[str] | None, start: datetime, end: datetime) -> set[ContractDay]:
+    """The days of these contracts (None: of all) that begin in [start, end) and list more or fewer cold starts than their cells count.
 
     Rows are listed by loads and taken away with all that is kept of their day: equal numbers mean the same requests.
     """
@@ -271,13 +266,10 @@ def unranked_days(connection: Connection, contract_ids: Collection[str] | None, 
         "UNION ALL SELECT contract_id, day_start, -requests FROM delayed_cell) AS both_sides "
         "WHERE day_start >= %(start)s AND day_start < %(end)s "
         "AND (%(contract_ids)s::varchar[] IS NULL OR contract_id = ANY (%(contract_ids)s::varchar[])) "
-        "GROUP BY contract_id, day_start HAVING sum(requests) <> 0 ORDER BY contract_id, day_start",
+        "GROUP BY contract_id, day_start HAVING sum(requests) <> 0",
         {"start": start, "end": end, "contract_ids": None if contract_ids is None else list(contract_ids)},
     )
-    days: Spans = {}
-    for contract_id, day_start in rows:
-        days.setdefault(contract_id, []).append((day_start, day_start))
-    return days
+    return {(contract_id, day_start) for contract_id, day_start in rows}
 
 
 def remove_ranked(connection: Connection, days: Spans) -> None:
@@ -287,7 +279,7 @@ def remove_ranked(connection: Connection, days: Spans) -> None:
 
 def remove_days(connection: Connection, days: Spans) -> None:
     """Forget what is kept of the whole days in these spans, and that it is stale; the caller holds the lock of the cells."""
-    _remove(connection, ("cell", "cold_start_event", "delayed_cell"), days)
+    _remove(connection, tuple(KEPT), days)
     freshen = sql.SQL("UPDATE stale kept SET spans = kept.spans - given.spans FROM {given} WHERE kept.contract_id = given.contract_id")
     with driver_cursor(connection) as cursor:
         cursor.execute(freshen.format(given=_GIVEN_SPANS), _spans(days))

@@ -3,11 +3,11 @@
 Takes an open database and gives a `BudgetNow` per contract; settles nothing. Source: specification, sections 7 and 9.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from ledger.rating.rated_period import JudgedPeriod
 from ledger.settlement.budget import BudgetNow, budget_of, give_verdicts
-from ledger.settlement.calendar import month_anywhere
+from ledger.settlement.calendar import month_anywhere, months_anywhere
 from ledger.settlement.period import Period
 from ledger.store.contracts import keep_readings
 from ledger.store.database import Database
@@ -15,15 +15,13 @@ from ledger.workflows.freshen import fresh_snapshot
 from ledger.workflows.in_force import contracts_in_force
 from ledger.workflows.rate import judge_stored
 
-A_DAY = timedelta(days=1)  # more than any zone is ahead of UTC, or behind it
-
 
 def budgets_now(database: Database, *, contract_id: str | None = None) -> list[BudgetNow]:
     """The budget of each contract in force in the local month that runs, or of the one, by id."""
     now = database.now()
     with database.begin() as connection:
         keep_readings(connection)
-    months = sorted({f"{instant:%Y-%m}" for instant in (now - A_DAY, now, now + A_DAY)})
+    months = months_anywhere(now)
     start, end = month_anywhere(months[0])[0], month_anywhere(months[-1])[1]
     with fresh_snapshot(database, start, end, None if contract_id is None else [contract_id]) as connection:
         in_force = [terms for month in months for _, terms in contracts_in_force(connection, month, contract_id)]

@@ -12,12 +12,13 @@ from sqlglot import exp
 from ledger.contract.model import Contract
 from ledger.fault_point import fault_point
 from ledger.rating import sql
-from ledger.rating.plan import CELL_COLUMNS, COLD_START_COLUMNS, Breaker, Coverage, ModelLoad, Plan, plans_of
+from ledger.rating.plan import Breaker, Coverage, ModelLoad, Plan, plans_of
 from ledger.rating.postgres import PostgresEngine, cold_start_events, current_events
 from ledger.settlement.calendar import days_touched
-from ledger.store.cells import Spans, coverage, remove_days, remove_ranked, traffic_of
+from ledger.store.cells import KEPT, ContractDay, Spans, coverage, lock_cells, remove_days, remove_ranked, traffic_of, unranked_days
 from ledger.store.connection import Connection
 from ledger.store.contracts import stored_versions
+from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
 
 MICROSECOND = timedelta(microseconds=1)
@@ -27,29 +28,42 @@ def recompute_days(connection: Connection, spans: Spans) -> None:
     """Put the cells of the days that the spans touch anew, but for their cold starts; the caller holds the lock of the cells."""
     contracts = contracts_of(connection, spans)
     days = whole_days(spans, contracts)
-    fault_point("freshen.before_remove")
+    fault_point("recompute.before_remove")
     remove_days(connection, days)
     engine = PostgresEngine(connection)
     engine.prefer_hashing()
-    add_cells(engine, stored_plans(connection, days, contracts, current_events(any_withdrawn=engine.any_withdrawn())))
-    fault_point("freshen.before_commit")
+    events = current_events(any_withdrawn=engine.any_withdrawn())
+    add_cells(engine, stored_plans(connection, days, contracts, events, with_traffic=True))
+    fault_point("recompute.before_commit")
 
 
-def rank_days(connection: Connection, starts: Spans) -> None:
-    """Rank the cold starts of the days that begin at the starts of these spans; the caller holds the lock of the cells."""
-    contracts = contracts_of(connection, starts)
+def rank_days(connection: Connection, unranked: Collection[ContractDay]) -> None:
+    """Rank the cold starts of these days; the caller holds the lock of the cells. One that is stale is ranked again when it is computed."""
+    contracts = contracts_of(connection, {contract_id for contract_id, _ in unranked})
+    starts: Spans = {}
+    for contract_id, start in sorted(unranked):
+        starts.setdefault(contract_id, []).append((start, start + MICROSECOND))
     days = whole_days(starts, contracts)
     remove_ranked(connection, days)
     add_ranked(PostgresEngine(connection), stored_plans(connection, days, contracts, listed_events(days)))
     fault_point("rank.before_commit")
 
 
-# What is kept of events: tables with their columns.
-KEPT = {"cell": CELL_COLUMNS, "cold_start_event": COLD_START_COLUMNS, "delayed_cell": CELL_COLUMNS}
+def rank_where_needed(database: Database, days: Collection[ContractDay]) -> None:
+    """Rank the cold starts of those of the days that need it. Nobody waits if none does."""
+    contract_ids, starts = {contract_id for contract_id, _ in days}, {start for _, start in days}
+    span = contract_ids, min(starts), max(starts) + MICROSECOND
+    with database.begin() as connection:
+        if not unranked_days(connection, *span) & set(days):
+            return
+    with database.begin() as connection:
+        lock_cells(connection)
+        if unranked := unranked_days(connection, *span) & set(days):
+            rank_days(connection, unranked)
 
 
 def add_cells(engine: PostgresEngine, plans: Sequence[Plan], *, prefix: str = "") -> None:
-    """Add what is kept of the events that the engine sees, computed by the plans, to the tables of KEPT, their names behind the prefix."""
+    """Add what the plans compute of the events that the engine sees to `cell` and `cold_start_event`, their names behind the prefix."""
     for number, plan in enumerate(plans):
         for table, query in (("cell", plan.summed()), ("cold_start_event", plan.cold_starts())):
             if query is not None:
@@ -59,10 +73,10 @@ def add_cells(engine: PostgresEngine, plans: Sequence[Plan], *, prefix: str = ""
 
 
 def add_ranked(engine: PostgresEngine, plans: Sequence[Plan], *, prefix: str = "") -> None:
-    """Add the cells of listed events, which the plans are about, to `delayed_cell`."""
+    """Add the cells of listed events, which the plans are about, to `delayed_cell`, its name behind the prefix."""
     for query in (plan.delayed() for plan in plans):
         if query is not None:
-            engine.add(f"{prefix}delayed_cell", CELL_COLUMNS, query)
+            engine.add(f"{prefix}delayed_cell", KEPT["delayed_cell"], query)
 
 
 def contracts_of(connection: Connection, contract_ids: Collection[str]) -> dict[tuple[str, int], Contract]:
@@ -86,8 +100,11 @@ def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Span
     return days
 
 
-def stored_plans(connection: Connection, days: Spans, contracts: dict[tuple[str, int], Contract], events: exp.Query) -> list[Plan]:
-    """The plans of what accounts the contracts cover on these days, over these events."""
+def stored_plans(
+    connection: Connection, days: Spans, contracts: dict[tuple[str, int], Contract], events: exp.Query, *, with_traffic: bool = False
+) -> list[Plan]:
+    """The plans of what accounts the contracts cover on these days, over these events. If those are all events, not just a few that are
+    listed, plans are told which traffic there is besides theirs."""
     clipped = [
         Coverage(account=one.account, contract_id=one.contract_id, version=one.version, start=max(one.start, start), end=last)
         for one in coverage(connection)
@@ -95,7 +112,10 @@ def stored_plans(connection: Connection, days: Spans, contracts: dict[tuple[str,
         for last in [end if one.end is None else min(one.end, end)]
         if max(one.start, start) < last
     ]
-    traffic = traffic_of(connection, min((one.start for one in clipped), default=None), max((one.end for one in clipped), default=None))
+    if not clipped:
+        return []
+    first, last = min(one.start for one in clipped), max(one.end for one in clipped)
+    traffic = traffic_of(connection, first, last) if with_traffic else None
     return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), events, traffic)
 
 

@@ -19,8 +19,7 @@ from ledger.rating.duckdb import EPOCH, Microseconds, all_of
 from ledger.rating.plan import Coverage, Plan, plans_of
 from ledger.settlement.calendar import days_touched
 from ledger.store.cells import (
-    CELL_COLUMNS,
-    COLD_START_COLUMNS,
+    DELTA_COLUMNS,
     Basis,
     copy_deltas,
     coverage,
@@ -30,12 +29,11 @@ from ledger.store.cells import (
     lock_for_deltas,
     mark_breakers,
     mark_model_loads,
-    unranked_days,
 )
 from ledger.store.contracts import stored_versions
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
-from ledger.workflows.recompute import breakers_and_loads, rank_days
+from ledger.workflows.recompute import breakers_and_loads, rank_where_needed
 
 MICROSECOND = timedelta(microseconds=1)
 ARRIVED = "arrived"  # the view of a chunk's events
@@ -59,7 +57,6 @@ _SHOWN = {
     **{name: f"make_timestamp({name})::VARCHAR || '+00'" for name in ("day_start", "window_start", "quarter_start")},
     "late_latencies_us": "CASE WHEN late_latencies_us IS NOT NULL THEN '{' || array_to_string(late_latencies_us, ',') || '}' END",
 }
-_SENT = {"cell": CELL_COLUMNS, "cold_start_event": COLD_START_COLUMNS, "traffic": ("account", "quarter_start", "requests")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,12 +112,7 @@ class LoadUpkeep:
         with self._database.engine.begin() as connection:
             fold_cells(connection, self.days)
             fault_point("fold.before_commit")
-        contract_ids, starts = {contract_id for contract_id, _ in self.days}, {start for _, start in self.days}
-        with self._database.engine.begin() as connection:
-            lock_cells(connection)
-            days = unranked_days(connection, contract_ids, min(starts), max(starts) + MICROSECOND)
-            if days:
-                rank_days(connection, days)
+        rank_where_needed(self._database, self.days)
         self.days.clear()
 
 
@@ -148,7 +140,7 @@ class ChunkUpkeep:
         if self.done[0].basis != basis:
             self._compute(new, connection, basis)
         memory = self.chunk.connection
-        for table, columns in _SENT.items():
+        for table, columns in DELTA_COLUMNS.items():
             delta = memory.table(f"{table}_delta")
             if delta.limit(1).fetchone() is not None:
                 with csv_stream(delta.project(", ".join(_SHOWN.get(name, name) for name in columns))) as stream:
@@ -199,10 +191,10 @@ def read_rules(connection: Connection, months: Span, accounts: frozenset[str]) -
 
 
 def _compiled(plan: Plan) -> _Compiled:
-    queries = [(plan.summed(), "cell_delta", CELL_COLUMNS)]
+    queries = [(plan.summed(), "cell_delta", DELTA_COLUMNS["cell"])]
     cold_starts = plan.cold_starts()
     if cold_starts is not None:
-        queries.append((cold_starts, "cold_start_event_delta", COLD_START_COLUMNS))
+        queries.append((cold_starts, "cold_start_event_delta", DELTA_COLUMNS["cold_start_event"]))
     return _Compiled(
         accounts=frozenset(one.account for one in plan.coverage),
         insertions=tuple(exp.insert(query, table, columns=columns).sql(Microseconds) for query, table, columns in queries),

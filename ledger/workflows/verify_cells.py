@@ -4,23 +4,24 @@ Takes an open database and gives what differs; changes nothing. Source: architec
 """
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 
 from ledger.contract.model import Contract
 from ledger.rating import sql
 from ledger.rating.postgres import PostgresEngine, current_events
 from ledger.settlement.calendar import days_touched, month_anywhere, zone
-from ledger.store.cell_differences import ContractDay, days_with_cells, differing_accounts, differing_days, kept_span
-from ledger.store.cells import Spans, coverage, stale_spans, unranked_days
+from ledger.store.cell_differences import days_with_cells, differing_accounts, differing_days, kept_span
+from ledger.store.cells import KEPT, ContractDay, Spans, coverage, stale_spans, unranked_days
 from ledger.store.connection import Connection
 from ledger.store.database import Database
 from ledger.workflows.freshen import any_snapshot
-from ledger.workflows.recompute import KEPT, add_cells, add_ranked, contracts_of, listed_events, stored_plans, whole_days
+from ledger.workflows.recompute import add_cells, add_ranked, contracts_of, listed_events, stored_plans, whole_days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedCells:
-    """How many contract days agree and are stale; the differing ones by contract and local day; accounts whose traffic differs."""
+    """How many contract days agree, and how many are stale or unranked; the differing ones by contract and local day; accounts whose
+    traffic differs."""
 
     agree: int
     stale: int
@@ -58,7 +59,7 @@ def kept_against_events(connection: Connection, period: str | None = None) -> Ve
     stale = {day for day in known if _is_stale(day, marked, zones)}
     differing = differing_days(connection, ("cell", "cold_start_event"), first, last, contract_ids) & known - stale
     # Cold starts that were not ranked yet are no difference, but those that are listed have to be right.
-    stale |= known & _unranked(connection, first, last) - differing
+    stale |= known & unranked_days(connection, None, first, last) - differing
     differing |= differing_days(connection, ("delayed_cell",), first, last, contract_ids) & known - stale
     return VerifiedCells(
         agree=len(known) - len(stale) - len(differing),
@@ -75,14 +76,10 @@ def _compute(connection: Connection, days: Spans, contracts: dict[tuple[str, int
     for table, columns in KEPT.items():
         engine.keep(f"computed_{table}", sql.everything(table, columns).limit(0))
     events = current_events(any_withdrawn=engine.any_withdrawn())
-    add_cells(engine, stored_plans(connection, days, contracts, events), prefix="computed_")
+    add_cells(engine, stored_plans(connection, days, contracts, events, with_traffic=True), prefix="computed_")
     if days:
         listed = listed_events(days, listed_in="computed_cold_start_event")
         add_ranked(engine, stored_plans(connection, days, contracts, listed), prefix="computed_")
-
-
-def _unranked(connection: Connection, first: datetime, last: datetime) -> set[ContractDay]:
-    return {(contract_id, start) for contract_id, days in unranked_days(connection, None, first, last).items() for start, _ in days}
 
 
 def _is_stale(day: ContractDay, stale: Spans, zones: dict[str, str]) -> bool:

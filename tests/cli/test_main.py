@@ -55,6 +55,7 @@ def test_reading_kept_cells_imports_nothing_that_plans_need(run_ledger: RunLedge
     case = ROOT / "tests" / "golden" / "cases" / "edges"
     assert run_ledger("contract", "add", case / "contract.yaml").exit_code == 0
     assert run_ledger("ingest", case / "events.csv").exit_code == 0
+    assert run_ledger("settle", "2026-05", "--dry-run", now="2026-06-15T00:00:00Z").exit_code == 0  # reads the contract's file, once
     for arguments in (["settle", "2026-05", "--dry-run"], ["budget"]):
         env = {
             "LEDGER_DATABASE_URL": database_url,

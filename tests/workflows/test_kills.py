@@ -21,7 +21,7 @@ INGEST_STEPS = [
     *("ingest.before_commit", "ingest.after_commit"),
 ]
 FINISH_STEPS = ["fold.before_commit", "rank.before_commit"]
-FRESHEN_STEPS = ["freshen.before_remove", "freshen.before_commit", "rank.before_commit"]
+FRESHEN_STEPS = ["recompute.before_remove", "recompute.before_commit", "rank.before_commit"]
 SETTLE_STEPS = ["settle.after_contract", "settle.before_commit", "settle.after_commit", "settle.before_file"]
 CONTRACT = Path(__file__).parents[1] / "golden" / "cases" / "edges" / "contract.yaml"
 LOADED = "SELECT account, request_id, revision, received_at, inference_us, input_tokens FROM event ORDER BY request_id"

@@ -17,9 +17,9 @@ from sqlalchemy import text
 from ledger.ingest.loader import load_file
 from ledger.ingest.mapping import built_in_mappings
 from ledger.ingest.record_file import open_records
-from ledger.rating import plan
 from ledger.settlement.calendar import day_start, days_touched
-from ledger.store.cells import CELL_COLUMNS, COLD_START_COLUMNS, Spans, lock_cells, stale_spans, unranked_days
+from ledger.store import schema
+from ledger.store.cells import DELTA_COLUMNS, KEPT, ContractDay, lock_cells, stale_spans, unranked_days
 from ledger.store.database import Database
 from ledger.workflows.freshen import fresh_snapshot, freshen
 from ledger.workflows.upkeep import LoadUpkeep
@@ -325,6 +325,17 @@ def test_a_version_that_is_added_while_a_chunk_is_on_its_way_is_taken_into_accou
     assert {row[1] for row in counted(database)} == {1, 2}
 
 
+def test_a_day_that_reaches_beyond_what_is_settled_is_computed_whole(database: Database, done: Callable[..., str], tmp_path: Path) -> None:
+    """The second of June begins, in Shanghai, before what settling May has to look at ends; what was withdrawn on it lies behind."""
+    done("contract", "add", CONTRACT)
+    cold = [request(hour, f"2026-06-02T1{hour}:00:00+08:00", cold_start="true") for hour in range(2)]
+    done("ingest", write(tmp_path / "first.csv", cold[:1]))
+    done("void", cold[0]["request_id"], "--reason", "test")
+    done("ingest", write(tmp_path / "second.csv", cold[1:]))
+    done("settle", "2026-05", "--dry-run", "--provisional")
+    assert agreed(database) == 1
+
+
 def test_cold_starts_are_ranked_when_a_load_ends_and_again_when_an_earlier_one_comes(
     database: Database, done: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -357,7 +368,7 @@ def test_a_snapshot_knows_no_cold_start_that_is_not_ranked_though_loads_go_on(
     path = write(tmp_path / "month.csv", month())
     looks = []
 
-    def look_and_load(*arguments: Any) -> Spans:
+    def look_and_load(*arguments: Any) -> set[ContractDay]:
         found = unranked_days(*arguments)
         if not looks:
             with open_records(path, tuple(built_in_mappings().values())) as records:
@@ -367,7 +378,7 @@ def test_a_snapshot_knows_no_cold_start_that_is_not_ranked_though_loads_go_on(
 
     monkeypatch.setattr("ledger.workflows.freshen.unranked_days", look_and_load)
     with fresh_snapshot(database, START, END) as connection:
-        assert unranked_days(connection, None, START, END) == {}
+        assert unranked_days(connection, None, START, END) == set()
     assert looks and agreed(database, stale=5) == 23  # the load is there, and has not ended
 
 
@@ -435,5 +446,6 @@ def test_two_who_find_the_same_days_stale_compute_them_once(database: Database, 
     assert agreed(database) == 28
 
 
-def test_the_plan_and_the_store_have_the_same_columns_in_the_same_order() -> None:
-    assert (plan.CELL_COLUMNS, plan.COLD_START_COLUMNS) == (CELL_COLUMNS, COLD_START_COLUMNS)
+def test_the_tables_have_the_columns_of_what_is_kept_in_the_same_order() -> None:
+    for table, columns in (KEPT | DELTA_COLUMNS).items():
+        assert tuple(schema.metadata.tables[table].columns.keys()) == columns

@@ -182,6 +182,14 @@ def test_what_is_kept_of_days_that_have_no_request_differs_too(kept: Callable[..
     assert [one["day"] for one in verify()["differing"]] == ["2026-05-06"]
 
 
+def test_a_cold_start_that_was_ranked_from_nothing_is_seen(kept: Callable[..., None], verify: Callable[..., dict[str, Any]]) -> None:
+    kept(
+        "INSERT INTO delayed_cell SELECT contract_id, version, '2030-01-01T16:00:00Z', '2030-01-01T16:00:00Z', model, queue, forfeited, "
+        "outcome, exemption, tier, in_objective, late, over, 1, 0, 1, 0, 1, NULL FROM delayed_cell"
+    )
+    assert (verify()["agree"], verify()["stale"]) == (len(DAYS), 1)
+
+
 def test_stale_days_are_counted_and_not_compared(
     kept: Callable[..., None], verify: Callable[..., dict[str, Any]], run_ledger: RunLedger, database: Database
 ) -> None:
