@@ -54,7 +54,7 @@ def add(database: Database, ctx: click.Context, files: tuple[Path, ...], author:
 @pass_database
 def list_(database: Database, output_format: str) -> None:
     """List the stored versions with the days on which each is in force."""
-    with database.engine.connect() as connection:
+    with database.begin() as connection:
         versions = stored_versions(connection)
     rows = [_row(version, [other.contract for other in versions if other.contract.id == version.contract.id]) for version in versions]
     if output_format == "json":
@@ -72,7 +72,7 @@ def list_(database: Database, output_format: str) -> None:
 @pass_database
 def show(database: Database, contract_id: str, version: int | None) -> None:
     """Print a stored version exactly as it was added; without VERSION the highest."""
-    with database.engine.connect() as connection:
+    with database.begin() as connection:
         found = [stored for stored in stored_versions(connection, contract_id) if version in (None, stored.contract.version)]
     if not found:
         what = f"version {version} of contract {contract_id}" if version else f"contract {contract_id}"
