@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import sql
 
 from ledger.settlement.cell import CELL_COLUMNS
-from ledger.store.connection import Connection, driver_cursor, execute
+from ledger.store.connection import Connection, column_list, driver_cursor, execute
 
 _KEPT = sql.SQL("SELECT {columns} FROM {table} WHERE day_start >= {start} AND day_start < {end} AND contract_id = ANY ({contract_ids})")
 
@@ -22,12 +22,11 @@ class KeptCells:
     def __init__(self, connection: Connection, spans: Mapping[str, tuple[datetime, datetime]]) -> None:
         self._connection = connection
         execute(connection, "SET LOCAL enable_mergejoin = off")  # PostgreSQL would sort all cells to join them with a few rows
-        columns = sql.SQL(", ").join(map(sql.Identifier, CELL_COLUMNS))
         alike: defaultdict[tuple[datetime, datetime], list[str]] = defaultdict(list)  # contracts of one zone share theirs
         for contract_id, span in spans.items():
             alike[span].append(contract_id)
         self._period_cell = sql.SQL(" UNION ALL ").join(
-            _KEPT.format(columns=columns, table=sql.Identifier(table), start=start, end=end, contract_ids=contract_ids)
+            _KEPT.format(columns=column_list(CELL_COLUMNS), table=sql.Identifier(table), start=start, end=end, contract_ids=contract_ids)
             for (start, end), contract_ids in alike.items()
             for table in ("cell", "delayed_cell")
         )

@@ -12,7 +12,7 @@ from psycopg import sql
 
 from ledger.settlement.cell import CELL_KEY, COLD_START_COLUMNS, SUMS
 from ledger.store.cells import JOINED_LATENCIES, KEPT, ContractDay
-from ledger.store.connection import Connection, fetch
+from ledger.store.connection import Connection, column_list, fetch
 
 _WITHIN = sql.SQL("day_start >= %(start)s AND day_start < %(end)s AND contract_id = ANY (%(contract_ids)s)")
 
@@ -68,22 +68,18 @@ def _content(table: str) -> sql.Composed:
     """What is compared of a table: the sums of cells and their late latencies in order, or the events that are listed."""
     if table.endswith("cold_start_event"):
         return sql.SQL("SELECT {columns} FROM {table} WHERE {within}").format(
-            columns=_names(COLD_START_COLUMNS), table=sql.Identifier(table), within=_WITHIN
+            columns=column_list(COLD_START_COLUMNS), table=sql.Identifier(table), within=_WITHIN
         )
     return sql.SQL(
         "SELECT {key}, {sums}, (SELECT array_agg(one ORDER BY one) FROM unnest({latencies}) AS one) "
         "FROM {table} WHERE {within} GROUP BY {key}"
     ).format(
-        key=_names(CELL_KEY),
+        key=column_list(CELL_KEY),
         sums=sql.SQL(", ").join(sql.SQL("sum({})").format(sql.Identifier(name)) for name in SUMS),
         latencies=JOINED_LATENCIES,
         table=sql.Identifier(table),
         within=_WITHIN,
     )
-
-
-def _names(columns: Collection[str]) -> sql.Composed:
-    return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
 def _contract_days(

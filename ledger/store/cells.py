@@ -13,7 +13,7 @@ from typing import IO, Any
 from psycopg import sql
 
 from ledger.settlement.cell import CELL_COLUMNS, CELL_KEY, COLD_START_COLUMNS, SUMS
-from ledger.store.connection import Connection, copy_rows, driver_cursor, execute, fetch
+from ledger.store.connection import Connection, column_list, copy_rows, driver_cursor, execute, fetch
 from ledger.store.intervals import Interval
 
 ContractDay = tuple[str, datetime]  # the contract, and the start of its local day
@@ -130,8 +130,8 @@ def fold_cells(connection: Connection, days: Collection[tuple[str, datetime]]) -
     lock_for_deltas(connection)
     names = {
         "days": _GIVEN_DAYS,
-        "columns": _names(CELL_COLUMNS),
-        "key": _names(CELL_KEY),
+        "columns": column_list(CELL_COLUMNS),
+        "key": column_list(CELL_KEY),
         "sums": sql.SQL(", ").join(sql.SQL("sum({})::bigint").format(sql.Identifier(name)) for name in SUMS),
         "latencies": JOINED_LATENCIES,
     }
@@ -304,10 +304,6 @@ def _spans(days: Spans) -> dict[str, Any]:
         "first_start": min(start for _, start, _ in pieces),
         "last_end": max(end for _, _, end in pieces),
     }
-
-
-def _names(columns: Sequence[str]) -> sql.Composable:
-    return sql.SQL(", ").join(map(sql.Identifier, columns))
 
 
 def _days(days: Collection[tuple[Any, ...]]) -> dict[str, Any]:

@@ -5,8 +5,7 @@ Takes the URL or None and gives a `Database`: the engine, and the clock that hol
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
@@ -77,11 +76,9 @@ def open_database(url: str | None) -> Database:
     Raises DatabaseUnavailable if none answers, SchemaMismatch if `ledger database upgrade` has to run first, ClockRefused if LEDGER_NOW
     is set and the database is not a test database.
     """
-    understood = _embedded_url() if url is None else _understood(url)
-    connections = Connections(understood)
+    connections = _reached(url)
     try:
-        with _reaching(understood), connections.begin() as connection:
-            _require_version(connection, understood)
+        with connections.begin() as connection:
             found = schema_revision(connection)
         if found is None and url is None:
             from ledger.store.migration import upgrade
@@ -89,10 +86,10 @@ def open_database(url: str | None) -> Database:
             upgrade(connections.engine, is_test=False)
             found = head_revision()
         if found != head_revision():
-            raise SchemaMismatch(place(understood), found=found)
+            raise SchemaMismatch(place(connections.url), found=found)
         with connections.begin() as connection:
             is_test = bool(_value(connection, "SELECT is_test FROM ledger"))
-        return Database(connections=connections, url=understood, is_test=is_test, fixed_now=_fixed_now(is_test=is_test))
+        return Database(connections=connections, url=connections.url, is_test=is_test, fixed_now=_fixed_now(is_test=is_test))
     except BaseException:
         connections.close()
         raise
@@ -100,34 +97,30 @@ def open_database(url: str | None) -> Database:
 
 def connect(url: str | None) -> "Engine":
     """An engine for the URL, or for the embedded server's database, whatever its schema. Sessions have the time zone UTC."""
-    understood = _embedded_url() if url is None else _understood(url)
-    connections = Connections(understood)
-    with _reaching(understood), connections.begin() as connection:
-        _require_version(connection, understood)
+    connections = _reached(url)
     connections.close()
     return connections.engine
 
 
-@contextmanager
-def _reaching(url: str) -> Iterator[None]:
-    """What keeps a connection from being opened, in words without the password."""
+def _reached(url: str | None) -> Connections:
+    """Connections to the database of the URL, or the embedded one, which answers and is of a version that ledger works with."""
+    connections = Connections(_embedded_url() if url is None else _understood(url))
     try:
-        yield
+        with connections.begin() as connection:
+            version = _value(connection, "SELECT current_setting('server_version_num')::integer / 10000")
     except (psycopg.ProgrammingError, ValueError) as error:  # an option of the URL that the driver does not know or cannot read
         raise _not_understood() from error
-    except psycopg.OperationalError as error:
+    except psycopg.OperationalError as error:  # whose words do not have the password
         raise DatabaseUnavailable(
-            f"no connection to the database {place(url)}: {' '.join(str(error).split())}",
+            f"no connection to the database {place(connections.url)}: {' '.join(str(error).split())}",
             cure="check that it runs, and the URL, its user and password",
         ) from error
-
-
-def _require_version(connection: Connection, url: str) -> None:
-    version = _value(connection, "SELECT current_setting('server_version_num')::integer / 10000")
     if version < OLDEST_POSTGRESQL:
+        connections.close()
         raise DatabaseUnavailable(
-            f"the database {place(url)} is PostgreSQL {version}", cure=f"PostgreSQL {OLDEST_POSTGRESQL} or newer is needed"
+            f"the database {place(connections.url)} is PostgreSQL {version}", cure=f"PostgreSQL {OLDEST_POSTGRESQL} or newer is needed"
         )
+    return connections
 
 
 def schema_revision(connection: Connection) -> str | None:

@@ -13,7 +13,7 @@ from psycopg import sql
 from sqlalchemy import Connection, func, insert, select, text
 
 from ledger.store import schema
-from ledger.store.connection import copy_rows, driver_cursor
+from ledger.store.connection import column_list, copy_rows, driver_cursor
 
 # The columns that a source decides, in the order of the table; and those of them that make two rows of one identity equal.
 EVENT_FIELDS = tuple(column.name for column in schema.event.columns if column.name not in ("batch_id", "revision"))
@@ -142,7 +142,7 @@ def insert_staged(connection: Connection, batch_id: int) -> Inserted:
 
     They go in by order of identity, so that two loads of the same events wait for each other instead of blocking each other.
     """
-    fields = sql.SQL(", ").join(map(sql.Identifier, EVENT_FIELDS))
+    fields = column_list(EVENT_FIELDS)
     statement = sql.SQL(
         "INSERT INTO event ({fields}, batch_id, revision) SELECT DISTINCT ON (account, request_id) {fields}, {batch_id}, 1 FROM staged "
         "ORDER BY account, request_id, record ON CONFLICT DO NOTHING RETURNING account, request_id, received_at"

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from psycopg import sql
 
-from ledger.store.connection import Connection, execute, fetch
+from ledger.store.connection import Connection, column_list, execute, fetch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class Interval:
     ends_at: datetime
 
 
-_COLUMNS = sql.SQL(", ").join(map(sql.Identifier, Interval.__slots__))
+_COLUMNS = column_list(Interval.__slots__)
 
 
 def stored_intervals(connection: Connection) -> list[Interval]:

@@ -12,7 +12,7 @@ from psycopg import sql
 from sqlalchemy import Connection, select, text, update
 
 from ledger.store import schema
-from ledger.store.connection import copy_rows, driver_cursor
+from ledger.store.connection import column_list, copy_rows, driver_cursor
 
 STREAM_COLUMNS = ("line", "reason", "detail", "row_sha256", "fields", "account", "received_at")
 
@@ -44,7 +44,7 @@ def add_refused(connection: Connection, stream: IO[bytes], batch_id: int) -> int
         )
     )
     count = copy_rows(connection, "staged_refused", STREAM_COLUMNS, stream)
-    columns = sql.SQL(", ").join(map(sql.Identifier, STREAM_COLUMNS))
+    columns = column_list(STREAM_COLUMNS)
     with driver_cursor(connection) as cursor:
         cursor.execute(
             sql.SQL(

@@ -100,7 +100,7 @@ def settle_period(
         if archive is None:
             rated, noted = rate_stored(connection, periods, now), _note(connection, periods)
         else:
-            from ledger.workflows.rate_archive import rate_archived
+            from ledger.workflows.rate_archive import rate_archived  # with DuckDB, and what plans need
 
             rated, noted = rate_archived(archive, periods, intervals, now), _Noted()
         statements: list[Statement] = []

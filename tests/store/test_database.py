@@ -114,6 +114,17 @@ def test_a_role_without_rights_is_told_what_to_ask_for(empty_url: str, server: S
             connection.execute(f"DROP ROLE {role}".encode())
 
 
+def test_a_role_that_may_not_read_the_tables_is_not_told_that_its_url_is_wrong(database_url: str, server: Server) -> None:
+    role = f"stranger_{uuid4().hex}"
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'p'".encode())
+        try:
+            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="alembic_version"):
+                open_database(database_url.replace(f"ledger:{server.password}", f"{role}:p"))
+        finally:
+            connection.execute(f"DROP ROLE {role}".encode())
+
+
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
 def test_the_usual_ways_to_write_a_url_are_understood(database_url: str, scheme: str) -> None:
     with open_database(database_url.replace("postgresql", scheme, 1)) as database:
