@@ -18,7 +18,7 @@ from typing import IO
 import duckdb
 from sqlglot import exp
 
-from ledger.ingest.event_rules import Reason, judge
+from ledger.ingest.event_rules import Reason, define_macros, judge
 from ledger.ingest.expression import RECORD_COLUMN, field_key
 from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, TEXTS, Mapping, Source
 from ledger.ingest.record_file import RecordFile
@@ -32,12 +32,14 @@ _NULL_TEXT = exp.cast(exp.null(), "TEXT")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """The records [first, last) of a file, judged. `refused` counts by reason; instants are microseconds since 1970, of events only."""
+    """The records [first, last) of a file, judged. `refused` counts by reason, `skipped` by the mapping's names for what is no request;
+    instants are microseconds since 1970, of events only."""
 
     number: int
     first: int
     last: int
     refused: Counter[Reason]
+    skipped: Counter[str]
     clamped: int
     earliest_us: int | None
     latest_us: int | None
@@ -49,7 +51,7 @@ class Chunk:
 
     @property
     def events(self) -> int:
-        return self.read - self.refused.total()
+        return self.read - self.refused.total() - self.skipped.total()
 
     @contextmanager
     def event_stream(self, *, batch_id: int | None) -> Iterator[IO[bytes]]:
@@ -125,12 +127,15 @@ class Chunk:
 
 def judge_chunk(records: RecordFile, *, number: int, first: int, last: int, now_us: int) -> Chunk:
     """Read, map and judge the records from `first` (from 0) up to but not including `last`."""
-    connection = records.connection.cursor()
+    connection, mapping = records.connection.cursor(), records.mapping
+    define_macros(connection)
     # Temporary, so that each chunk has its own: the next one is judged beside this one.
     connection.execute("CREATE TEMP VIEW chunk_record AS " + records.span(first, last).sql("duckdb"))
-    connection.execute("CREATE TEMP VIEW mapped AS " + mapped_select(records.mapping, records.fields).sql("duckdb"))
+    connection.execute("CREATE TEMP VIEW mapped AS " + mapped_select(mapping, records.fields).sql("duckdb"))
     connection.execute("CREATE TEMP VIEW chunk_fields AS " + _fields_select(records).sql("duckdb"))
-    judge(connection, now_us=now_us)
+    judge(connection, now_us=now_us, role=mapping.halves.role if mapping.halves else None, skips=bool(mapping.skip))
+    count_skipped = "SELECT skipped, count(*) FROM mapped WHERE skipped IS NOT NULL GROUP BY skipped"
+    skipped = connection.execute(count_skipped).fetchall() if mapping.skip else []
     refused = connection.execute("SELECT reason, count(*) FROM judged WHERE reason IS NOT NULL GROUP BY reason").fetchall()
     totals = connection.execute(
         "SELECT count(*) FILTER (event_clock_clamped), min(received_us), max(received_us) FROM judged WHERE reason IS NULL"
@@ -138,7 +143,7 @@ def judge_chunk(records: RecordFile, *, number: int, first: int, last: int, now_
     assert totals is not None
     return Chunk(
         number=number, first=first, last=last, refused=Counter({Reason(reason): count for reason, count in refused}),
-        clamped=totals[0], earliest_us=totals[1], latest_us=totals[2], connection=connection,
+        skipped=Counter(dict(skipped)), clamped=totals[0], earliest_us=totals[1], latest_us=totals[2], connection=connection,
     )  # fmt: skip
 
 
@@ -149,6 +154,14 @@ def mapped_select(mapping: Mapping, fields: Sequence[str]) -> exp.Select:
         for column, sources in mapping.columns.items()
     }
     columns: list[exp.Expr] = [exp.alias_(exp.column(f"#{name}", quoted=True), name) for name in ("line", "record", "malformed")]
+    if mapping.halves:
+        halves = {"record_id": mapping.halves.record, "trace": mapping.halves.trace, "header": mapping.halves.header}
+        columns += [exp.alias_(value.sql.copy() if value else _NULL_TEXT.copy(), name) for name, value in halves.items()]
+    if mapping.skip:
+        kinds = exp.case()
+        for name, condition in mapping.skip.items():
+            kinds = kinds.when(condition.sql.copy(), exp.Literal.string(name))
+        columns.append(exp.alias_(kinds, "skipped"))
     columns += [exp.alias_(_first(usable.get(name, [])), name) for name in (*TEXTS, *INTEGERS)]
     for name in DURATIONS:
         columns += _measured(name, usable.get(name, []), DURATION_POWERS)

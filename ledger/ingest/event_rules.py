@@ -2,7 +2,7 @@
 
 Takes the relation `mapped`, in which every value is the text that stands in the source, and gives the table `judged`: one row per record
 with its columns or its refusal. Nothing passes through binary floating point: a decimal becomes microseconds by its digits, half even.
-Source: specification, section 2.
+A record that is half of a request is judged by the rules that its half has to keep. Source: specification, section 2.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import duckdb
 
-from ledger.ingest.mapping import DURATIONS, INTEGERS
+from ledger.ingest.mapping import DURATIONS, INTEGERS, Role
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_TEXT = 200  # characters
@@ -21,6 +21,7 @@ CLOCK_NOISE_US = 10_000  # a queue this far below zero is clock noise; parts may
 FUTURE_US = 60 * 1_000_000
 
 _NAMES = ("account", "request_id", "model", "queue", "cold_start", "node")
+_HALF_NAMES = ("record_id", "trace", "header")  # of a record that is half of a request
 _TOKENS = tuple(name for name in INTEGERS if name != "status")
 
 
@@ -50,9 +51,15 @@ class Rule:
     detail: str
 
 
-def _rules() -> tuple[Rule, ...]:
-    """Every rule that one row can break by itself, in order of precedence."""
-    texts = [*_NAMES, "async_header_text"]
+def _rules(role: Role | None) -> tuple[Rule, ...]:
+    """Every rule that one row can break by itself, in order of precedence. `role` is None if it is a whole request."""
+    names = _NAMES if role is None else (*_NAMES, *_HALF_NAMES)
+    texts = [*names, "async_header_text"]
+    needed = {
+        None: ("account", "request_id", "model", "received_at_text"),
+        Role.GATEWAY: ("account", "request_id", "record_id", "model", "received_at_text"),
+        Role.ENGINE: ("request_id", "record_id", "received_at_text"),  # account and model are the gateway's
+    }[role]
     return (
         Rule(reason=Reason.BAD_TEXT, condition="malformed IS NOT NULL", detail="malformed"),
         *(
@@ -66,7 +73,7 @@ def _rules() -> tuple[Rule, ...]:
                 condition=f"strlen({name}) > {LONGEST_TEXT} AND length({name}) > {LONGEST_TEXT}",
                 detail=f"'{name} has ' || length({name}) || ' characters, at most {LONGEST_TEXT} are allowed'",
             )
-            for name in _NAMES
+            for name in names
         ),
         Rule(
             reason=Reason.BAD_TEXT,
@@ -75,7 +82,7 @@ def _rules() -> tuple[Rule, ...]:
         ),
         *(
             Rule(reason=Reason.MISSING_FIELD, condition=f"{name} IS NULL", detail=f"'{name.removesuffix('_text')} is empty'")
-            for name in ("account", "request_id", "model", "received_at_text")
+            for name in needed
         ),
         Rule(reason=Reason.BAD_INSTANT, condition="received_at_twice", detail="'received_at is given twice'"),
         Rule(
@@ -147,6 +154,7 @@ def _rules() -> tuple[Rule, ...]:
                 detail=f"'{name} is empty, with status ' || coalesce(status, 200)",
             )
             for name in ("input_tokens", "output_tokens")
+            if role is not Role.ENGINE
         ),
         Rule(
             reason=Reason.INCONSISTENT_TIMING,
@@ -161,8 +169,6 @@ def _rules() -> tuple[Rule, ...]:
         ),
     )
 
-
-RULES = _rules()
 
 MACROS = (
     # What was found, short enough to print.
@@ -212,6 +218,13 @@ MACROS = (
         '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,30})?([Zz]|[-+]([01][0-9]|2[0-3]):[0-5][0-9])') THEN
     epoch_us(try_cast(x[1:10] || ' ' || x[12:19] AS TIMESTAMP)) - offset_us(x)
     + CASE WHEN x[20] = '.' THEN fraction_us(regexp_extract(x, '\.([0-9]+)', 1)) ELSE 0 END END""",
+    # From one instant to another, as text; null if one is empty. Both have an offset or none. An offending text stays as it is.
+    r"""CREATE OR REPLACE TEMP MACRO has_offset(x) AS regexp_full_match(x, '.*([Zz]|[-+][0-9]{2}:[0-9]{2})')""",
+    """CREATE OR REPLACE TEMP MACRO elapsed_us(a, b) AS CASE WHEN nullif(a, '') IS NULL OR nullif(b, '') IS NULL THEN NULL
+    WHEN has_offset(a) <> has_offset(b) THEN b
+    ELSE list_transform([{'a': rfc3339_us(CASE WHEN has_offset(a) THEN a ELSE a || 'Z' END),
+        'b': rfc3339_us(CASE WHEN has_offset(b) THEN b ELSE b || 'Z' END)}],
+    lambda span: CASE WHEN span.a IS NULL THEN a WHEN span.b IS NULL THEN b ELSE (span.b - span.a)::VARCHAR END)[1] END""",
     # Only the years 1 to 9999 can be written again.
     """CREATE OR REPLACE TEMP MACRO within_calendar(us) AS
     CASE WHEN us BETWEEN -62135596800000000 AND 253402300799999999 THEN us END""",
@@ -236,7 +249,10 @@ _PARSED = ", ".join(
         "ELSE scaled_decimal(received_at_text, received_at_power) END) AS received_us",
     ]
 )
-_VERDICT = " ".join(f"WHEN {rule.condition} THEN {{'reason': '{rule.reason}', 'detail': {rule.detail}}}" for rule in RULES)
+_VERDICT = {
+    role: " ".join(f"WHEN {rule.condition} THEN {{'reason': '{rule.reason}', 'detail': {rule.detail}}}" for rule in _rules(role))
+    for role in (None, *Role)
+}
 
 # An event's columns in the order of the table that they go to, as PostgreSQL reads them.
 EVENT_COLUMNS = {
@@ -273,16 +289,22 @@ def since_1970_us(instant: datetime) -> int:
     return (instant - EPOCH) // timedelta(microseconds=1)
 
 
-def judge(connection: duckdb.DuckDBPyConnection, *, now_us: int) -> None:
-    """Make the temporary table `judged` from `mapped`, in its order.
-
-    Its columns: line, record, reason and detail (null for an event), readable_account and received_us (null if they cannot be read), and
-    the event's (`event_...`). `now_us` is the ingesting clock, microseconds since 1970.
-    """
+def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
+    """Define what the rules, and the expressions of a mapping, call."""
     for macro in MACROS:
         connection.execute(macro)
+
+
+def judge(connection: duckdb.DuckDBPyConnection, *, now_us: int, role: Role | None, skips: bool) -> None:
+    """Make the temporary table `judged` from `mapped`, in its order; with `skips`, without the records that have a `skipped`.
+
+    Its columns: line, record, reason and detail (null for an event), readable_account and received_us (null if they cannot be read), the
+    event's (`event_...`), and of a half record_id, trace and header. `now_us` is the ingesting clock, microseconds since 1970.
+    """
     connection.execute("SET VARIABLE now_us = $1::BIGINT", [now_us])
-    relation = "mapped"
-    for projection in (_CLEANED, _PARSED, f"*, CASE {_VERDICT} END AS verdict", _JUDGED):
+    of_half = [] if role is None else [f"nullif({name}, '') AS {name}" for name in _HALF_NAMES]
+    cleaned, judged = ", ".join([_CLEANED, *of_half]), ", ".join([_JUDGED, *(() if role is None else _HALF_NAMES)])
+    relation = "(FROM mapped WHERE skipped IS NULL)" if skips else "mapped"
+    for projection in (cleaned, _PARSED, f"*, CASE {_VERDICT[role]} END AS verdict", judged):
         relation = f"(FROM {relation} SELECT {projection})"
     connection.execute(f"CREATE TEMP TABLE judged AS FROM {relation}")

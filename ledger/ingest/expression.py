@@ -40,7 +40,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """A text-valued DuckDB expression and the fields of the source that it reads, by their path."""
+    """A DuckDB expression and the fields of the source that it reads, by their path. Its value is a text; a condition's, a boolean."""
 
     sql: exp.Expr
     paths: frozenset[Path]
@@ -53,6 +53,17 @@ def field_key(path: Path) -> str:
 
 def parse_expression(text: str) -> Compiled:
     """Compile the text. Raises ExpressionRefused, in words, for anything outside the whitelist."""
+    compiler = _Compiler()
+    return Compiled(sql=compiler.text(_parsed(text)), paths=frozenset(compiler.paths))
+
+
+def parse_condition(text: str) -> Compiled:
+    """Compile the text of a condition, which is true, false or null. Raises ExpressionRefused like parse_expression."""
+    compiler = _Compiler()
+    return Compiled(sql=compiler.condition(_parsed(text)), paths=frozenset(compiler.paths))
+
+
+def _parsed(text: str) -> exp.Expr:
     depth = deepest = 0
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -65,10 +76,9 @@ def parse_expression(text: str) -> Compiled:
         raise ExpressionRefused(f"{text!r}, which cannot be read: {str(error).splitlines()[0]}") from error
     if len(trees) != 1 or trees[0] is None:
         raise ExpressionRefused(f"{text!r}, which is not one expression")
-    compiler = _Compiler()
     tree = trees[0]
     assert isinstance(tree, exp.Expr)
-    return Compiled(sql=compiler.text(tree), paths=frozenset(compiler.paths))
+    return tree
 
 
 def constant_compiled(text: str) -> Compiled:
@@ -116,6 +126,8 @@ class _Compiler:
                 return exp.func("split_part", self.text(node.this), self.text(node.args["delimiter"]), self._position(node))
             case exp.RowNumber():
                 return exp.cast(exp.column(RECORD_COLUMN, quoted=True), "TEXT")
+            case exp.Anonymous() if str(node.this).lower() == "elapsed_us" and len(node.expressions) == 2:
+                return exp.func("elapsed_us", *(self.text(part) for part in node.expressions))
             case exp.Anonymous() if str(node.this).lower() == "file_stem" and not node.expressions:
                 return exp.column(FILE_STEM_COLUMN, quoted=True)
             case _:

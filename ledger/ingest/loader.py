@@ -48,13 +48,19 @@ Judged = TypeVar("Judged")
 
 @dataclass(slots=True, kw_only=True)
 class Summary:
-    """What became of the rows that were read: read = new + duplicate + conflict + refused. Instants are those of accepted rows."""
+    """What became of the rows that were read: read = new + duplicate + conflict + refused + skipped + merged.
+
+    `skipped` are no requests, by the mapping's names for them. `merged` became part of a request that has another row, or wait for one.
+    Instants are those of accepted rows.
+    """
 
     read: int = 0
     new: int = 0
     duplicate: int = 0
     conflict: int = 0
     refused: Counter[Reason] = field(default_factory=Counter)
+    skipped: Counter[str] = field(default_factory=Counter)
+    merged: int = 0
     clamped: int = 0
     earliest_us: int | None = None
     latest_us: int | None = None
@@ -66,13 +72,16 @@ class Summary:
         self.duplicate += other.duplicate
         self.conflict += other.conflict
         self.refused += other.refused
+        self.skipped += other.skipped
+        self.merged += other.merged
         self.clamped += other.clamped
         self.earliest_us = min((at for at in (self.earliest_us, other.earliest_us) if at is not None), default=None)
         self.latest_us = max((at for at in (self.latest_us, other.latest_us) if at is not None), default=None)
 
     def check(self) -> None:
         """Assert that it adds up."""
-        assert self.read == self.new + self.duplicate + self.conflict + self.refused.total(), self
+        counted = self.new + self.duplicate + self.conflict + self.refused.total() + self.skipped.total() + self.merged
+        assert self.read == counted, self
 
 
 class ChunkUpkeep(Protocol):
@@ -156,8 +165,8 @@ def _as_committed(chunk: Chunk, batch: Batch) -> Summary:
     refused = chunk.refused.copy()
     refused[Reason.FUTURE] += batch.refused - refused.total()
     return Summary(
-        read=batch.read, new=batch.new, duplicate=batch.duplicate, conflict=batch.conflict, refused=refused, clamped=batch.clamped,
-        earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+        read=batch.read, new=batch.new, duplicate=batch.duplicate, conflict=batch.conflict, refused=refused,
+        skipped=chunk.skipped.copy(), merged=batch.merged, clamped=batch.clamped, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
     )  # fmt: skip
 
 
@@ -211,7 +220,7 @@ class _Loader:
             fault_point("ingest.after_copy")
         summary = Summary(
             read=chunk.read, new=new, duplicate=chunk.events - new - len(conflicts), conflict=len(conflicts), refused=chunk.refused.copy(),
-            clamped=chunk.clamped, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+            skipped=chunk.skipped.copy(), clamped=chunk.clamped, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
         )  # fmt: skip
         summary.check()
         add_batch(
@@ -220,7 +229,8 @@ class _Loader:
                 batch_id=batch_id, source=self.records.name, content_sha256=self.records.sha256, mapping=self.records.mapping.name,
                 mapping_sha256=self.records.mapping.sha256, chunk=chunk.number, chunk_rows=self.chunk_rows, read=summary.read,
                 new=summary.new, duplicate=summary.duplicate, conflict=summary.conflict, refused=summary.refused.total(),
-                clamped=summary.clamped, loaded_at=self.database.now(), author=self.author,
+                skipped=summary.skipped.total(), merged=summary.merged, clamped=summary.clamped,
+                loaded_at=self.database.now(), author=self.author,
             ),
         )  # fmt: skip
         fault_point("ingest.after_batch")

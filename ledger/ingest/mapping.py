@@ -8,7 +8,7 @@ Source: specification, sections 1 and 2; `docs/operators-ingest.md`.
 import hashlib
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
@@ -19,7 +19,7 @@ from sqlglot import exp
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.scalar import parse_duration, parse_instant
 from ledger.errors import LedgerError
-from ledger.ingest.expression import RECORD_COLUMN, Compiled, ExpressionRefused, constant_compiled, parse_expression
+from ledger.ingest.expression import RECORD_COLUMN, Compiled, ExpressionRefused, constant_compiled, parse_condition, parse_expression
 
 SCHEMA = "ledger/mapping/v1"
 LARGEST_BYTES = 1_000_000
@@ -29,6 +29,7 @@ TEXTS = ("account", "request_id", "model", "queue", "cold_start", "node", "async
 INTEGERS = ("input_tokens", "cached_input_tokens", "output_tokens", "status")
 DURATIONS = ("queue_us", "prefill_us", "decode_us", "inference_us", "ttft_us", "e2e_us")
 REQUIRED = ("request_id", "model", "received_at")
+REQUIRED_OF_ENGINE = ("request_id", "received_at")  # the model is the gateway's
 COLUMNS = (*TEXTS, *INTEGERS, *DURATIONS, "received_at")
 DELIMITERS = (",", ";", "\t", "|")
 
@@ -38,6 +39,7 @@ T = TypeVar("T")
 DURATION_POWERS = {"us": 0, "ms": 3, "s": 6, "ns": -3}
 EPOCH_POWERS = {"epoch_us": 0, "epoch_ms": 3, "epoch_s": 6, "epoch_ns": -3}
 RFC3339 = "rfc3339"
+_SKIP_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _OFFSET = re.compile(r"[+-]([01][0-9]|2[0-3]):[0-5][0-9]")
 
 
@@ -48,6 +50,27 @@ class FileFormat(StrEnum):
     JSON_LINES = "jsonl"
     JSON_ARRAY = "json"
     PARQUET = "parquet"
+
+
+class Role(StrEnum):
+    """Whose half of a request a record is, where it is not the whole of it."""
+
+    GATEWAY = "gateway"  # the list of requests: account, status, receipt, header; it may have everything
+    ENGINE = "engine"  # timing and tokens; never a request by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Halves:
+    """How records become requests. Those of one account and `request_id` are one request: tries of a gateway, choices of an engine.
+
+    `record` is the record's own id. A gateway's and an engine's half belong together by `trace`, which the provider's side made, or by
+    `header`, which the client may have chosen: that one counts only where nobody else has it.
+    """
+
+    role: Role
+    record: Compiled
+    trace: Compiled | None
+    header: Compiled | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,17 +102,28 @@ class Mapping:
     step_us: int
     sha256: str
     account: str | None = None  # of rows that have none
+    halves: Halves | None = None  # None: each record is a request
+    skip: dict[str, Compiled] = field(default_factory=dict)  # conditions of records that are no requests, by the name of their kind
+    refusal: str | None = None  # why nothing can be loaded from such a file
+    embedded: frozenset[str] = frozenset()  # fields whose text is JSON
 
     @property
     def counts_records(self) -> bool:
         """Whether a record's number is part of its event."""
-        values = (source.value.sql for sources in self.columns.values() for source in sources)
-        return self.start_us is not None or any(column.name == RECORD_COLUMN for value in values for column in value.find_all(exp.Column))
+        columns = (column for value in self._values for column in value.sql.find_all(exp.Column))
+        return self.start_us is not None or any(column.name == RECORD_COLUMN for column in columns)
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
         """The fields that the mapping reads, in order of their names."""
-        return tuple(sorted({path for sources in self.columns.values() for source in sources for path in source.value.paths}))
+        return tuple(sorted({path for value in self._values for path in value.paths}))
+
+    @property
+    def _values(self) -> tuple[Compiled, ...]:
+        halves = self.halves
+        of_halves = (halves.record, halves.trace, halves.header) if halves else ()
+        of_columns = (source.value for sources in self.columns.values() for source in sources)
+        return (*of_columns, *(value for value in of_halves if value), *self.skip.values())
 
     def for_account(self, account: str) -> "Mapping":
         """The mapping that fills an empty account with this one."""
@@ -150,13 +184,19 @@ class _Reader:
         root = self._root(content)
         if root is None:
             return None
-        keys = self._keys(root, required=("schema", "name", "identify", "columns"), allowed=("description", "reader", "optional"))
+        refused = isinstance(root, yaml.MappingNode) and any(key.value == "refuse" for key, _ in root.value)
+        keys = self._keys(
+            root,
+            required=("schema", "name", "identify", "refuse") if refused else ("schema", "name", "identify", "columns"),
+            allowed=("description", "reader") if refused else ("description", "reader", "optional", "role", "record", "join", "skip"),
+        )
         if keys is None:
             return None
         if self._text(keys["schema"]) != SCHEMA:
             self.refuse(keys["schema"], "schema", self._text(keys["schema"]) or "something else", SCHEMA)
-        file_format, delimiter = self._reader_options(keys.get("reader"))
-        columns, start_us, step_us = self._columns(keys["columns"])
+        file_format, delimiter, embedded = self._reader_options(keys.get("reader"))
+        halves = self._halves(keys)
+        columns, start_us, step_us = self._columns(keys["columns"], halves) if not refused else ({}, None, 0)
         return Mapping(
             name=self._text(keys["name"]) or "",
             description=(self._text(keys["description"]) or "") if "description" in keys else "",
@@ -168,7 +208,35 @@ class _Reader:
             start_us=start_us,
             step_us=step_us,
             sha256=hashlib.sha256(content).hexdigest(),
+            halves=halves,
+            skip=self._skip(keys["skip"]) if "skip" in keys else {},
+            refusal=self._text(keys["refuse"]) if refused else None,
+            embedded=embedded,
         )
+
+    def _halves(self, keys: dict[str, yaml.Node]) -> Halves | None:
+        role = self._one_of(keys["role"], tuple(Role)) if "role" in keys else None
+        lone = next((keys[key] for key in ("record", "join") if key in keys), None)
+        if role is None:
+            if lone is not None and "role" not in keys:
+                self.refuse(lone, "role", "no role", "role: gateway | engine, where records are halves of requests")
+            return None
+        if "record" not in keys:
+            self.refuse(keys["role"], "missing-key", "no record", "record: the field with the record's own id")
+            return None
+        join = self._keys(keys["join"], allowed=("trace", "header")) if "join" in keys else {}
+        record, shared = self._compiled(keys["record"]), {name: self._compiled(node) for name, node in (join or {}).items()}
+        if record is None:
+            return None
+        return Halves(role=Role(role), record=record, trace=shared.get("trace"), header=shared.get("header"))
+
+    def _skip(self, node: yaml.Node) -> dict[str, Compiled]:
+        names = [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+        for name in names:
+            if not _SKIP_NAME.fullmatch(name):
+                self.refuse(node, "value", name, "a name in small letters, such as health_check")
+        found = {name: self._compiled(value, parse_condition) for name, value in (self._keys(node, allowed=tuple(names)) or {}).items()}
+        return {name: compiled for name, compiled in found.items() if compiled}
 
     def _root(self, content: bytes) -> yaml.MappingNode | None:
         try:
@@ -217,13 +285,14 @@ class _Reader:
             return ()
         return tuple(self._text(item) or "" for item in node.value)
 
-    def _reader_options(self, node: yaml.Node | None) -> tuple[FileFormat | None, str | None]:
-        keys = self._keys(node, required=("format",), allowed=("delimiter",)) if node is not None else None
+    def _reader_options(self, node: yaml.Node | None) -> tuple[FileFormat | None, str | None, frozenset[str]]:
+        keys = self._keys(node, allowed=("format", "delimiter", "embedded")) if node is not None else None
         if keys is None:
-            return None, None
-        file_format = self._one_of(keys["format"], tuple(FileFormat))
+            return None, None, frozenset()
+        file_format = self._one_of(keys["format"], tuple(FileFormat)) if "format" in keys else None
         delimiter = self._one_of(keys["delimiter"], DELIMITERS) if "delimiter" in keys else None
-        return FileFormat(file_format) if file_format else None, delimiter
+        embedded = frozenset(self._names(keys["embedded"]) if "embedded" in keys else ())
+        return FileFormat(file_format) if file_format else None, delimiter, embedded
 
     def _one_of(self, node: yaml.Node, choices: Iterable[str]) -> str | None:
         text = self._text(node)
@@ -232,10 +301,11 @@ class _Reader:
             return None
         return text
 
-    def _columns(self, node: yaml.Node) -> tuple[dict[str, tuple[Source, ...]], int | None, int]:
+    def _columns(self, node: yaml.Node, halves: Halves | None) -> tuple[dict[str, tuple[Source, ...]], int | None, int]:
         columns: dict[str, tuple[Source, ...]] = {}
         start_us, step_us = None, 0
-        for name, value in (self._keys(node, required=REQUIRED, allowed=tuple(c for c in COLUMNS if c not in REQUIRED)) or {}).items():
+        required = REQUIRED_OF_ENGINE if halves and halves.role is Role.ENGINE else REQUIRED
+        for name, value in (self._keys(node, required=required, allowed=tuple(c for c in COLUMNS if c not in required)) or {}).items():
             if name == "received_at" and isinstance(value, yaml.MappingNode) and "start" in (key.value for key, _ in value.value):
                 start_us, step_us = self._start_and_step(value)
                 columns[name] = ()
@@ -306,13 +376,13 @@ class _Reader:
             return ("offset",)
         return ("cast",) if column in INTEGERS or column in DURATIONS else ()
 
-    def _compiled(self, node: yaml.Node) -> Compiled | None:
+    def _compiled(self, node: yaml.Node, parse: Callable[[str], Compiled] = parse_expression) -> Compiled | None:
         text = self._text(node)
         if text is None:
             return None
         try:
-            return parse_expression(text)
+            return parse(text)
         except ExpressionRefused as error:
             self.refuse(node, "expression", str(error), "fields, texts, numbers, + - * ||, comparisons, case, if, coalesce, nullif, lower, "
-                        "replace, split_part, row_number(), file_stem()")  # fmt: skip
+                        "replace, split_part, elapsed_us, row_number(), file_stem()")  # fmt: skip
             return None

@@ -400,7 +400,7 @@ def _chosen(
     path: Path, mappings: tuple[Mapping, ...], file_format: FileFormat, fields_by_delimiter: dict[str | None, tuple[str, ...]]
 ) -> _Chosen:
     """The mapping that the fields fit, with the fields and the delimiter under which they were found."""
-    found: list[_Chosen] = [
+    fitting: list[_Chosen] = [
         (mapping, fields, delimiter)
         for mapping in mappings
         for delimiter, fields in fields_by_delimiter.items()
@@ -408,8 +408,11 @@ def _chosen(
         and (delimiter is None or mapping.delimiter in (None, delimiter))
         and set(mapping.identify) <= set(fields)
     ]
+    found = _most_specific(fitting)
     if len({mapping.name for mapping, _, _ in found}) == 1:
         mapping, fields, _ = found[0]
+        if mapping.refusal is not None:
+            raise LedgerError(f"{path}: {mapping.description.removesuffix('.')}, which cannot be settled", cure=mapping.refusal)
         _check_fields(path, mapping, fields)
         return found[0]
     if found:
@@ -422,6 +425,11 @@ def _chosen(
         f"{path}: a {file_format} file with the fields {shown}, which no format fits ({wanted})",
         cure="write a mapping and name it with --mapping",
     )
+
+
+def _most_specific(fitting: list[_Chosen]) -> list[_Chosen]:
+    """Those than which no other one asks for more of the same fields."""
+    return [one for one in fitting if not any(set(one[0].identify) < set(other[0].identify) for other in fitting)]
 
 
 def _check_fields(path: Path, mapping: Mapping, fields: tuple[str, ...]) -> None:

@@ -26,7 +26,7 @@ class IdentityTaken(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What one load did: `read` is the sum of the next four. `chunk` counts from 0 within the file of `content_sha256`."""
+    """What one load did: `read` is the sum of the next six. `chunk` counts from 0 within the file of `content_sha256`."""
 
     batch_id: int
     source: str
@@ -40,6 +40,8 @@ class Batch:
     duplicate: int
     conflict: int
     refused: int
+    skipped: int = 0
+    merged: int = 0
     clamped: int
     loaded_at: datetime
     author: str
@@ -57,9 +59,10 @@ def add_batch(connection: Connection, batch: Batch) -> None:
     connection.execute(
         text(
             "INSERT INTO batch (batch_id, source, content_sha256, mapping, mapping_sha256, chunk, chunk_rows, rows_read, rows_new, "
-            "rows_duplicate, rows_conflict, rows_refused, rows_clamped, loaded_at, author) OVERRIDING SYSTEM VALUE VALUES "
+            "rows_duplicate, rows_conflict, rows_refused, rows_skipped, rows_merged, rows_clamped, loaded_at, author) "
+            "OVERRIDING SYSTEM VALUE VALUES "
             "(:batch_id, :source, :content_sha256, :mapping, :mapping_sha256, :chunk, :chunk_rows, :read, :new, "
-            ":duplicate, :conflict, :refused, :clamped, :loaded_at, :author)"
+            ":duplicate, :conflict, :refused, :skipped, :merged, :clamped, :loaded_at, :author)"
         ),
         {name: getattr(batch, name) for name in Batch.__slots__},
     )

@@ -61,7 +61,9 @@ batch = Table(
     Column("rows_clamped", BigInteger, nullable=False),
     Column("loaded_at", Instant, nullable=False),
     Column("author", Text, nullable=False),
-    CheckConstraint("rows_read = rows_new + rows_duplicate + rows_conflict + rows_refused", name="adds_up"),
+    Column("rows_skipped", BigInteger, nullable=False, server_default=text("0"), comment="records that are no requests"),
+    Column("rows_merged", BigInteger, nullable=False, server_default=text("0"), comment="halves that made no request of their own"),
+    CheckConstraint("rows_read = rows_new + rows_duplicate + rows_conflict + rows_refused + rows_skipped + rows_merged", name="adds_up"),
 )
 
 # One row per revision of a logical request; never updated, never deleted.
@@ -105,6 +107,63 @@ event = Table(
     Index("ix_event_cold_start", "received_at", postgresql_where=text("cold_start is not null")),
 )
 
+# Halves of requests, as their sources gave them: rows of gateways and of engines. Events are formed of them (decision record halves); never
+# updated, never deleted. Rows of one role, account and request_id are one request: tries of a gateway, choices of an engine.
+observation = Table(
+    "observation",
+    metadata,
+    Column("received_at", Instant, nullable=False),
+    Column("queue_us", BigInteger),
+    Column("prefill_us", BigInteger),
+    Column("decode_us", BigInteger),
+    Column("inference_us", BigInteger),
+    Column("ttft_us", BigInteger),
+    Column("e2e_us", BigInteger),
+    Column("input_tokens", BigInteger),
+    Column("cached_input_tokens", BigInteger, nullable=False),
+    Column("output_tokens", BigInteger),
+    Column("batch_id", BigInteger, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("async_header", Boolean, nullable=False),
+    Column("clock_clamped", Boolean, nullable=False),
+    Column("role", Name, nullable=False),
+    Column("account", Name, nullable=False, comment="empty if an engine does not know it"),
+    Column("record_id", Name, nullable=False, comment="of the row itself"),
+    Column("request_id", Name, nullable=False),
+    Column("trace", Name, comment="what both halves have, made by the provider's side"),
+    Column("header", Name, comment="what both halves have, and the client may have chosen"),
+    Column("model", Name),
+    Column("queue", Name, nullable=False),
+    Column("cold_start", Name),
+    Column("node", Name),
+    Column("refused_sha256", String(64), comment="of its row in quarantine, where it waits for tokens"),
+    PrimaryKeyConstraint("role", "account", "record_id"),
+    CheckConstraint("role in ('gateway', 'engine')", name="role"),
+    CheckConstraint("role = 'engine' or (account <> '' and model is not null)", name="gateway"),
+    Index("ix_observation_request", "role", "account", "request_id"),
+    Index("ix_observation_trace", "trace", postgresql_where=text("trace is not null")),
+    Index("ix_observation_header", "header", postgresql_where=text("header is not null")),
+)
+
+# The requests that were formed of observations, and the revision that says what they are now. A request that stands in another revision, or
+# whose revision was withdrawn, was decided by somebody: nothing is formed of it any more.
+formed_request = Table(
+    "formed_request",
+    metadata,
+    Column("account", Name, primary_key=True),
+    Column("request_id", Name, primary_key=True),
+    Column("revision", SmallInteger, nullable=False),
+)
+
+# Requests of engines that belong to no gateway's request, so far.
+unjoined = Table(
+    "unjoined",
+    metadata,
+    Column("account", Name, primary_key=True, comment="empty if the engine does not know it"),
+    Column("request_id", Name, primary_key=True),
+    Column("received_at", Instant, nullable=False),
+)
+
 # Withdraws one revision of a request; the revision is current no more.
 void = Table(
     "void",
@@ -132,7 +191,7 @@ quarantine = Table(
     Column("fields", JSONB, nullable=False),
     Column("account", Name, comment="if it can be read"),
     Column("received_at", Instant, comment="if it can be read"),
-    Column("resolution", Text, CheckConstraint("resolution in ('requeued', 'corrected', 'dismissed')", name="resolution")),
+    Column("resolution", Text, CheckConstraint("resolution in ('requeued', 'corrected', 'dismissed', 'joined')", name="resolution")),
     Column("resolution_reason", Text),
     Column("resolved_by", Text),
     Column("resolved_at", Instant),

@@ -103,3 +103,38 @@ def test_a_field_with_a_dot_in_its_name_is_never_silently_taken_for_a_nested_one
     mapping.write_text(DOTTED.replace("CACHED", """'"gen_ai.cached"'"""))
     with open_records(log, (read_mapping(mapping),)) as records:
         assert records.records == 1
+
+
+HALF = GOOD.replace("  model: model\n", "").replace(
+    "columns:", "role: engine\nrecord: span\njoin: {trace: trace, header: request}\ncolumns:"
+)
+
+
+def test_a_half_says_its_record_and_what_it_shares_with_the_other_one(tmp_path: Path) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text(HALF + "skip:\n  load: \"name <> 'llm_request'\"\n")
+    mapping = read_mapping(file)
+    assert mapping.halves is not None and mapping.halves.role == "engine" and "model" not in mapping.columns
+    assert {("span",), ("trace",), ("request",), ("name",)} < set(mapping.paths)
+    assert list(mapping.skip) == ["load"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "line"),
+    [
+        ("role: engine", "role: proxy", "mapping-value", 4),
+        ("role: engine\n", "", "mapping-role", 4),
+        ("record: span\n", "", "mapping-missing-key", 4),
+        ("trace: trace,", "trace: trace, span: x,", "mapping-unknown-key", 6),
+        ("role: engine", "role: gateway", "mapping-missing-key", 8),  # a gateway names the model
+        ("columns:", "skip: {Load: \"a = 'b'\"}\ncolumns:", "mapping-value", 7),
+        ("columns:", "skip: {load: a || 'b'}\ncolumns:", "mapping-expression", 7),
+        ("columns:", "refuse: summaries\ncolumns:", "mapping-unknown-key", 4),
+    ],
+)
+def test_a_half_that_cannot_be_used_is_refused_with_its_place(old: str, new: str, code: str, line: int, tmp_path: Path) -> None:
+    file = tmp_path / "one.yaml"
+    file.write_text(HALF.replace(old, new, 1))
+    with pytest.raises(MappingRefused) as refused:
+        read_mapping(file)
+    assert (code, line) in [(finding.code, finding.line) for finding in refused.value.diagnostics]
