@@ -20,6 +20,7 @@ from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.scalar import parse_duration, parse_instant
 from ledger.errors import LedgerError
 from ledger.ingest.expression import RECORD_COLUMN, Compiled, ExpressionRefused, constant_compiled, parse_condition, parse_expression
+from ledger.ingest.unfolding import Unfolding
 
 SCHEMA = "ledger/mapping/v1"
 LARGEST_BYTES = 1_000_000
@@ -106,6 +107,7 @@ class Mapping:
     skip: dict[str, Compiled] = field(default_factory=dict)  # conditions of records that are no requests, by the name of their kind
     refusal: str | None = None  # why nothing can be loaded from such a file
     embedded: frozenset[str] = frozenset()  # fields whose text is JSON
+    unfolding: Unfolding | None = None  # of files whose records do not stand one by one
 
     @property
     def counts_records(self) -> bool:
@@ -194,14 +196,17 @@ class _Reader:
             return None
         if self._text(keys["schema"]) != SCHEMA:
             self.refuse(keys["schema"], "schema", self._text(keys["schema"]) or "something else", SCHEMA)
-        file_format, delimiter, embedded = self._reader_options(keys.get("reader"))
+        reader = self._keys(keys["reader"], allowed=("format", "delimiter", "embedded", "unfold")) if "reader" in keys else None
+        reader = reader or {}
+        file_format = self._one_of(reader["format"], tuple(FileFormat)) if "format" in reader else None
+        unfolding = self._one_of(reader["unfold"], tuple(Unfolding)) if "unfold" in reader else None
         halves = self._halves(keys)
         columns, start_us, step_us = self._columns(keys["columns"], halves) if not refused else ({}, None, 0)
         return Mapping(
             name=self._text(keys["name"]) or "",
             description=(self._text(keys["description"]) or "") if "description" in keys else "",
-            file_format=file_format,
-            delimiter=delimiter,
+            file_format=FileFormat(file_format) if file_format else None,
+            delimiter=self._one_of(reader["delimiter"], DELIMITERS) if "delimiter" in reader else None,
             identify=self._names(keys["identify"]),
             optional=frozenset(self._names(keys["optional"]) if "optional" in keys else ()),
             columns=columns,
@@ -211,7 +216,8 @@ class _Reader:
             halves=halves,
             skip=self._skip(keys["skip"]) if "skip" in keys else {},
             refusal=self._text(keys["refuse"]) if refused else None,
-            embedded=embedded,
+            embedded=frozenset(self._names(reader["embedded"]) if "embedded" in reader else ()),
+            unfolding=Unfolding(unfolding) if unfolding else None,
         )
 
     def _halves(self, keys: dict[str, yaml.Node]) -> Halves | None:
@@ -284,15 +290,6 @@ class _Reader:
             self.refuse(node, "value", "something else", "a list of names")
             return ()
         return tuple(self._text(item) or "" for item in node.value)
-
-    def _reader_options(self, node: yaml.Node | None) -> tuple[FileFormat | None, str | None, frozenset[str]]:
-        keys = self._keys(node, allowed=("format", "delimiter", "embedded")) if node is not None else None
-        if keys is None:
-            return None, None, frozenset()
-        file_format = self._one_of(keys["format"], tuple(FileFormat)) if "format" in keys else None
-        delimiter = self._one_of(keys["delimiter"], DELIMITERS) if "delimiter" in keys else None
-        embedded = frozenset(self._names(keys["embedded"]) if "embedded" in keys else ())
-        return FileFormat(file_format) if file_format else None, delimiter, embedded
 
     def _one_of(self, node: yaml.Node, choices: Iterable[str]) -> str | None:
         text = self._text(node)

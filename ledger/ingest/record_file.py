@@ -24,12 +24,14 @@ from ledger.ingest.compression import Compression, check_whole, compression_of, 
 from ledger.ingest.expression import FILE_STEM_COLUMN, MACROS, RECORD_COLUMN, field_key
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import DELIMITERS, FileFormat, Mapping
+from ledger.ingest.unfolding import START_BYTES, Unfolding, unfolder, unfolding_of
 
 MEMORY_MB = 96
 SAMPLED_RECORDS = 10_000  # in which the fields of a JSON file are looked up
 LONGEST_QUOTED_LINES = 1_000  # lines that one quoted CSV cell may span
 LARGEST_BROKEN_ARRAY_BYTES = 64_000_000
 
+_LINE_DIGITS = 15  # of the line's number before an unfolded record
 _NO_SPACE = re.compile(r"[^ \t\r\n]")
 _LINE_DELIMITER = "\x01\x02\x03\x04"  # stands in no text, so that a line is one cell
 
@@ -177,6 +179,11 @@ def _read(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Map
     check_whole(path, compression)
     if start == b"PAR1":
         return _read_parquet(connection, path, mappings, source)
+    kind = unfolding_of(_start_of(path, compression))
+    mappings = tuple(mapping for mapping in mappings if mapping.unfolding == kind)
+    if kind is not None:
+        _load_unfolded(connection, path, source, compression, kind)
+        return _described_json(connection, path, mappings, FileFormat.JSON_LINES)
     if _is_array(connection, path, source, compression):
         _load_array(connection, path, source, compression)
         return _described_json(connection, path, mappings, FileFormat.JSON_ARRAY)
@@ -187,6 +194,29 @@ def _read(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Map
     if first[0].lstrip().startswith("{"):
         return _described_json(connection, path, mappings, FileFormat.JSON_LINES)
     return _described_csv(connection, path, mappings, first[0])
+
+
+def _start_of(path: Path, compression: Compression) -> bytes:
+    """The first bytes of the content."""
+    start = b""
+    for piece in decompressed(path, compression):
+        start += piece
+        if len(start) >= START_BYTES:
+            break
+    return start[:START_BYTES]
+
+
+def _load_unfolded(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: Compression, kind: Unfolding) -> None:
+    """The table `record` of the flat records that stand inside the file's own, each with its line of the file."""
+    unfolded = Path(source).with_name("unfolded")
+    with unfolded.open("wb") as file:
+        for line, text in unfolder(kind).unfold(decompressed(path, compression)):
+            file.write(b"%0*d%b\n" % (_LINE_DIGITS, line, text))
+    _load_lines(connection, path, str(unfolded), Compression.NONE)
+    unfolded.unlink()
+    connection.execute(
+        "CREATE OR REPLACE TABLE record AS SELECT text[:$1]::BIGINT AS line, text[$1 + 1:] AS text, fault FROM record", [_LINE_DIGITS]
+    )
 
 
 def _is_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: Compression) -> bool:
