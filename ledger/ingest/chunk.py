@@ -20,13 +20,16 @@ from sqlglot import exp
 
 from ledger.ingest.event_rules import Reason, define_macros, judge
 from ledger.ingest.expression import RECORD_COLUMN, field_key
-from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, TEXTS, Mapping, Source
+from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, TEXTS, Mapping, Role, Source
 from ledger.ingest.record_file import RecordFile
 from ledger.store.events import EVENT_FIELDS
+from ledger.store.observations import HALF_FIELDS
 
 ACCOUNT_KEY = "#account"  # of a refused row's fields: the account that the command line gave
 LONGEST_FIELD = 1_000  # characters of a field that are kept with a refused row
 
+# What a row is known by in quarantine, so that it stands there once.
+_ROW_SHA256 = "sha256({kind} || fields || coalesce(raw, ''))"
 _NULL_TEXT = exp.cast(exp.null(), "TEXT")
 
 
@@ -62,17 +65,37 @@ class Chunk:
             yield stream
 
     @contextmanager
-    def refused_stream(self, conflicts: Sequence[tuple[int, str]] = (), *, conflicts_only: bool = False) -> Iterator[IO[bytes]]:
-        """CSV of the refused rows, those in conflict (record and detail) among them, or alone:
-        line, reason, detail, row_sha256, fields, account, received_at."""
-        self._list("conflict", {"record": "BIGINT", "detail": "VARCHAR"}, conflicts)
+    def half_stream(self, role: Role) -> Iterator[IO[bytes]]:
+        """CSV of the rows that are halves of requests: the store's HALF_FIELDS, then the hash under which the row stands in quarantine if
+        it has no tokens, and the record's number. A gateway's row without tokens may get them from its engine: it is among them."""
+        columns = {name: f"event_{name}" for name in EVENT_FIELDS} | {name: name for name in ("record_id", "trace", "header")}
+        columns |= {"role": f"'{role}'", "account": "coalesce(event_account, '')"}
+        row_sha256 = _ROW_SHA256.format(kind="'refused'")
+        waits = f"judged.reason IS NOT DISTINCT FROM '{Reason.USAGE_MISSING}'"
         relation = self.connection.sql(
-            "SELECT line, reason, detail, sha256(kind || fields || coalesce(raw, '')), fields, readable_account, "
+            f"SELECT {', '.join(columns[name] for name in HALF_FIELDS)}, "  # noqa: S608
+            f"CASE WHEN {waits} THEN {row_sha256} END, record "
+            f"FROM judged JOIN chunk_fields USING (record) WHERE judged.reason IS NULL OR {waits}"
+        )
+        with csv_stream(relation) as stream:
+            yield stream
+
+    @contextmanager
+    def refused_stream(
+        self, conflicts: Sequence[tuple[int, str]] = (), *, conflicts_only: bool = False, waiting: Sequence[int] | None = None
+    ) -> Iterator[IO[bytes]]:
+        """CSV of the refused rows, those in conflict (record and detail) among them, or alone:
+        line, reason, detail, row_sha256, fields, account, received_at. Of those without tokens only `waiting`, if it is given."""
+        self._list("conflict", {"record": "BIGINT", "detail": "VARCHAR"}, conflicts)
+        self._list("waiting", {"record": "BIGINT"}, [(record,) for record in waiting or ()])
+        chosen = "" if waiting is None else f" AND (judged.reason <> '{Reason.USAGE_MISSING}' OR record IN (FROM waiting))"
+        relation = self.connection.sql(
+            f"SELECT line, reason, detail, {_ROW_SHA256.format(kind='kind')}, fields, readable_account, "  # noqa: S608
             "make_timestamp(received_us)::VARCHAR || '+00' FROM ("
             "SELECT judged.line, coalesce(judged.reason, 'conflict') AS reason, coalesce(judged.detail, conflict.detail) AS detail, "
             "CASE WHEN judged.reason IS NULL THEN 'conflict' ELSE 'refused' END AS kind, fields, raw, readable_account, received_us "
             "FROM judged LEFT JOIN conflict USING (record) JOIN chunk_fields USING (record) "
-            "WHERE (judged.reason IS NOT NULL AND NOT $conflicts_only) OR conflict.record IS NOT NULL)",
+            f"WHERE (judged.reason IS NOT NULL AND NOT $conflicts_only{chosen}) OR conflict.record IS NOT NULL)",
             params={"conflicts_only": conflicts_only},
         )
         with csv_stream(relation) as stream:

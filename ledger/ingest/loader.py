@@ -21,6 +21,7 @@ from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
 from ledger.ingest.chunk import Chunk, judge_chunk
 from ledger.ingest.event_rules import Reason, since_1970_us
+from ledger.ingest.mapping import Role
 from ledger.ingest.record_file import RecordFile
 from ledger.store.database import Database
 from ledger.store.events import (
@@ -37,6 +38,9 @@ from ledger.store.events import (
     staged_conflicts,
     unstage_duplicates,
 )
+from ledger.store.forming import form_requests, mark_formed
+from ledger.store.observations import add_halves, fates_of_halves, stage_halves
+from ledger.store.pairing import lock_joins, pair_halves
 from ledger.store.quarantine import add_refused
 
 CHUNK_ROWS = 100_000  # LEDGER_CHUNK_ROWS sets another number
@@ -125,7 +129,7 @@ def load_file(
         last = min(first + loader.chunk_rows, records.records)
         chunk = judge_chunk(records, number=number, first=first, last=last, now_us=now_us)
         kept = upkeep(chunk)
-        if number not in committed and not loader.through_staging:
+        if number not in committed and not loader.through_staging and not records.mapping.halves:
             kept.ahead()
         return chunk, kept
 
@@ -161,11 +165,13 @@ def _ahead(judge_next: Callable[[int, int], Judged], starts: Sequence[int]) -> I
 
 
 def _as_committed(chunk: Chunk, batch: Batch) -> Summary:
-    """What the chunk's batch recorded; the reasons and the span are judged anew. Rows that were in the future then may be past now."""
+    """What the chunk's batch recorded; the reasons and the span are judged anew. Rows that were in the future then may be past now, and
+    halves without tokens had them from their engine."""
     refused = chunk.refused.copy()
-    refused[Reason.FUTURE] += batch.refused - refused.total()
+    more = batch.refused - refused.total()
+    refused[Reason.FUTURE if more > 0 else Reason.USAGE_MISSING] += more
     return Summary(
-        read=batch.read, new=batch.new, duplicate=batch.duplicate, conflict=batch.conflict, refused=refused,
+        read=batch.read, new=batch.new, duplicate=batch.duplicate, conflict=batch.conflict, refused=+refused,
         skipped=chunk.skipped.copy(), merged=batch.merged, clamped=batch.clamped, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
     )  # fmt: skip
 
@@ -203,6 +209,8 @@ class _Loader:
 
     def _store(self, connection: Connection, chunk: Chunk, upkeep: ChunkUpkeep) -> Summary:
         batch_id = next_batch_id(connection)
+        if self.records.mapping.halves:
+            return self._store_halves(connection, chunk, batch_id, self.records.mapping.halves.role)
         inserted: Inserted | None = None
         conflicts: list[tuple[int, str]] = []
         if self.through_staging:
@@ -222,6 +230,42 @@ class _Loader:
             read=chunk.read, new=new, duplicate=chunk.events - new - len(conflicts), conflict=len(conflicts), refused=chunk.refused.copy(),
             skipped=chunk.skipped.copy(), clamped=chunk.clamped, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
         )  # fmt: skip
+        self._store_counts(connection, chunk, batch_id, summary)
+        if chunk.refused or conflicts:
+            with chunk.refused_stream(conflicts) as stream:
+                kept = add_refused(connection, stream, batch_id)
+            assert kept == chunk.refused.total() + len(conflicts), (kept, chunk.refused, len(conflicts))
+        if new:
+            some = inserted.events() if inserted is not None and new < chunk.events else None
+            upkeep.follow(connection, None if some is None else [(account, request_id) for account, request_id, _ in some])
+        return summary
+
+    def _store_halves(self, connection: Connection, chunk: Chunk, batch_id: int, role: Role) -> Summary:
+        """Store rows that are halves of requests, and what they make."""
+        with chunk.half_stream(role) as stream:
+            stage_halves(connection, stream)
+        fault_point("ingest.after_copy")
+        add_halves(connection, batch_id)
+        lock_joins(connection)
+        pair_halves(connection)
+        fault_point("ingest.after_pairs")
+        form_requests(connection, batch_id, author=self.author, at=self.database.now())
+        fates = fates_of_halves(connection)
+        refused = chunk.refused.copy()
+        refused[Reason.USAGE_MISSING] = len(fates.waiting)
+        summary = Summary(
+            read=chunk.read, new=fates.new, duplicate=fates.duplicate, conflict=len(fates.conflicts), refused=+refused,
+            skipped=chunk.skipped.copy(), merged=fates.merged, clamped=chunk.clamped, earliest_us=chunk.earliest_us,
+            latest_us=chunk.latest_us,
+        )  # fmt: skip
+        self._store_counts(connection, chunk, batch_id, summary)
+        if refused or fates.conflicts:
+            with chunk.refused_stream(fates.conflicts, waiting=fates.waiting) as stream:
+                add_refused(connection, stream, batch_id)
+        mark_formed(connection)
+        return summary
+
+    def _store_counts(self, connection: Connection, chunk: Chunk, batch_id: int, summary: Summary) -> None:
         summary.check()
         add_batch(
             connection,
@@ -234,11 +278,3 @@ class _Loader:
             ),
         )  # fmt: skip
         fault_point("ingest.after_batch")
-        if chunk.refused or conflicts:
-            with chunk.refused_stream(conflicts) as stream:
-                kept = add_refused(connection, stream, batch_id)
-            assert kept == chunk.refused.total() + len(conflicts), (kept, chunk.refused, len(conflicts))
-        if new:
-            some = inserted.events() if inserted is not None and new < chunk.events else None
-            upkeep.follow(connection, None if some is None else [(account, request_id) for account, request_id, _ in some])
-        return summary

@@ -108,16 +108,36 @@ def copy_deltas(connection: Connection, table: str, stream: IO[bytes]) -> int:
 
 
 def change_events(connection: Connection, changes: Sequence[tuple[str, datetime, int]]) -> None:
-    """Let it be known that events were added (1) or withdrawn (-1), by account and instant: the last act of a transaction that does so.
+    """Let it be known that events were added (1) or withdrawn (-1), by account and instant: the last act of a transaction that does so."""
+    if changes:
+        accounts, instants, numbers = zip(*changes, strict=True)
+        change_many(
+            connection,
+            sql.SQL("SELECT * FROM unnest(%(accounts)s::varchar[], %(instants)s::timestamptz[], %(numbers)s::integer[])"),
+            {"accounts": list(accounts), "instants": list(instants), "numbers": list(numbers)},
+        )
 
-    Their days become stale: unlike a load, this is done to few events, of which no delta is known.
+
+def change_many(connection: Connection, changes: sql.Composable, parameters: Mapping[str, Any] | None = None) -> None:
+    """The same of the changes that the query gives: account, instant, 1 or -1. However many they are, Python sees none of them.
+
+    Their days become stale: unlike a load, this is done to events of which no delta is known.
     """
-    if not changes:
-        return
     lock_cells(connection)
-    mark_events(connection, [(account, at) for account, at, _ in changes])
-    with driver_cursor(connection) as cursor:
-        cursor.executemany("INSERT INTO traffic (account, quarter_start, requests) VALUES (%s, quarter_start(%s), %s)", changes)
+    changed = sql.SQL("({changes}) AS changed (account, received_at, number)").format(changes=changes)
+    _mark(
+        connection,
+        sql.SQL(
+            "SELECT DISTINCT contract_id, quarter(received_at) AS span FROM {changed} "
+            "JOIN account_covered covered ON covered.account = changed.account AND in_force @> received_at"
+        ).format(changed=changed),
+        parameters or {},
+    )
+    count = sql.SQL(
+        "INSERT INTO traffic (account, quarter_start, requests) SELECT account, quarter_start(received_at), sum(number) FROM {changed} "
+        "GROUP BY account, quarter_start(received_at) HAVING sum(number) <> 0"
+    ).format(changed=changed)
+    execute(connection, count, parameters)
 
 
 def fold_cells(connection: Connection, days: Collection[tuple[str, datetime]]) -> int:
@@ -152,19 +172,6 @@ def fold_cells(connection: Connection, days: Collection[tuple[str, datetime]]) -
 
 
 # -- what is stale
-
-
-def mark_events(connection: Connection, events: Sequence[tuple[str, datetime]]) -> None:
-    """Mark what contracts know of these events: account, instant."""
-    _mark(
-        connection,
-        sql.SQL(
-            "SELECT contract_id, quarter(received_at) AS span "
-            "FROM unnest(%(accounts)s::varchar[], %(instants)s::timestamptz[]) AS changed (account, received_at) "
-            "JOIN account_covered covered ON covered.account = changed.account AND in_force @> received_at"
-        ),
-        {"accounts": [account for account, _ in events], "instants": [at for _, at in events]},
-    )
 
 
 def mark_breakers(connection: Connection, intervals: Sequence[Interval], versions: Collection[tuple[str, int]]) -> None:

@@ -108,7 +108,7 @@ event = Table(
 )
 
 # Halves of requests, as their sources gave them: rows of gateways and of engines. Events are formed of them (decision record halves); never
-# updated, never deleted. Rows of one role, account and request_id are one request: tries of a gateway, choices of an engine.
+# updated, never deleted. Rows of one role, account and request_id belong to one request, as tries of a gateway or choices of an engine.
 observation = Table(
     "observation",
     metadata,
@@ -141,8 +141,8 @@ observation = Table(
     CheckConstraint("role in ('gateway', 'engine')", name="role"),
     CheckConstraint("role = 'engine' or (account <> '' and model is not null)", name="gateway"),
     Index("ix_observation_request", "role", "account", "request_id"),
-    Index("ix_observation_trace", "trace", postgresql_where=text("trace is not null")),
-    Index("ix_observation_header", "header", postgresql_where=text("header is not null")),
+    Index("ix_observation_trace", "trace", "role", "received_at", postgresql_where=text("trace is not null")),
+    Index("ix_observation_header", "header", "role", "received_at", postgresql_where=text("header is not null")),
 )
 
 # The requests that were formed of observations, and the revision that says what they are now. A request that stands in another revision, or
@@ -152,16 +152,25 @@ formed_request = Table(
     metadata,
     Column("account", Name, primary_key=True),
     Column("request_id", Name, primary_key=True),
+    Column("of_request", Name, nullable=False, comment="the request_id of its observations"),
     Column("revision", SmallInteger, nullable=False),
+    Index("ix_formed_request_of_request", "account", "of_request"),
 )
 
-# Requests of engines that belong to no gateway's request, so far.
-unjoined = Table(
-    "unjoined",
+# Requests as engines know them, and the gateway's request that each belongs to. It is kept once it is known: a client that sends an id
+# again later changes nothing of what was joined.
+engine_request = Table(
+    "engine_request",
     metadata,
     Column("account", Name, primary_key=True, comment="empty if the engine does not know it"),
     Column("request_id", Name, primary_key=True),
-    Column("received_at", Instant, nullable=False),
+    Column("received_at", Instant, nullable=False, comment="by its first record"),
+    Column("of_account", Name, comment="the request of a gateway that it belongs to; kept once it is known"),
+    Column("of_request", Name),
+    Column("merged", Boolean, nullable=False, comment="whether that request has its figures"),
+    UniqueConstraint("of_account", "of_request"),
+    CheckConstraint("(of_account is null) = (of_request is null) and (of_request is not null or not merged)", name="joined"),
+    Index("ix_engine_request_received_at", "received_at", postgresql_where=text("not merged")),
 )
 
 # Withdraws one revision of a request; the revision is current no more.

@@ -37,8 +37,8 @@ CREATE TABLE observation (
     CONSTRAINT ck_observation_gateway CHECK (role = 'engine' OR (account <> '' AND model IS NOT NULL))
 );
 CREATE INDEX ix_observation_request ON observation (role, account, request_id);
-CREATE INDEX ix_observation_trace ON observation (trace) WHERE trace IS NOT NULL;
-CREATE INDEX ix_observation_header ON observation (header) WHERE header IS NOT NULL;
+CREATE INDEX ix_observation_trace ON observation (trace, role, received_at) WHERE trace IS NOT NULL;
+CREATE INDEX ix_observation_header ON observation (header, role, received_at) WHERE header IS NOT NULL;
 COMMENT ON COLUMN observation.account IS 'empty if an engine does not know it';
 COMMENT ON COLUMN observation.record_id IS 'of the row itself';
 COMMENT ON COLUMN observation.trace IS 'what both halves have, made by the provider''s side';
@@ -48,17 +48,29 @@ COMMENT ON COLUMN observation.refused_sha256 IS 'of its row in quarantine, where
 CREATE TABLE formed_request (
     account varchar COLLATE "C" NOT NULL,
     request_id varchar COLLATE "C" NOT NULL,
+    of_request varchar COLLATE "C" NOT NULL,
     revision smallint NOT NULL,
     CONSTRAINT pk_formed_request PRIMARY KEY (account, request_id)
 );
+CREATE INDEX ix_formed_request_of_request ON formed_request (account, of_request);
+COMMENT ON COLUMN formed_request.of_request IS 'the request_id of its observations';
 
-CREATE TABLE unjoined (
+CREATE TABLE engine_request (
     account varchar COLLATE "C" NOT NULL,
     request_id varchar COLLATE "C" NOT NULL,
     received_at timestamptz NOT NULL,
-    CONSTRAINT pk_unjoined PRIMARY KEY (account, request_id)
+    of_account varchar COLLATE "C",
+    of_request varchar COLLATE "C",
+    merged boolean NOT NULL,
+    CONSTRAINT pk_engine_request PRIMARY KEY (account, request_id),
+    CONSTRAINT uq_engine_request_of_account_of_request UNIQUE (of_account, of_request),
+    CONSTRAINT ck_engine_request_joined CHECK ((of_account IS NULL) = (of_request IS NULL) AND (of_request IS NOT NULL OR NOT merged))
 );
-COMMENT ON COLUMN unjoined.account IS 'empty if the engine does not know it';
+CREATE INDEX ix_engine_request_received_at ON engine_request (received_at) WHERE NOT merged;
+COMMENT ON COLUMN engine_request.account IS 'empty if the engine does not know it';
+COMMENT ON COLUMN engine_request.received_at IS 'by its first record';
+COMMENT ON COLUMN engine_request.of_account IS 'the request of a gateway that it belongs to; kept once it is known';
+COMMENT ON COLUMN engine_request.merged IS 'whether that request has its figures';
 
 CREATE TRIGGER refuse_change BEFORE UPDATE OR DELETE OR TRUNCATE ON observation FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 """
@@ -82,7 +94,7 @@ ALTER TABLE quarantine ADD CONSTRAINT ck_quarantine_resolution CHECK (resolution
 ALTER TABLE batch DROP CONSTRAINT ck_batch_adds_up;
 ALTER TABLE batch DROP rows_skipped, DROP rows_merged;
 ALTER TABLE batch ADD CONSTRAINT ck_batch_adds_up CHECK (rows_read = rows_new + rows_duplicate + rows_conflict + rows_refused);
-DROP TABLE unjoined;
+DROP TABLE engine_request;
 DROP TABLE formed_request;
 DROP TABLE observation;
 """

@@ -1,0 +1,206 @@
+"""Events of the requests whose observations a load has touched: formed anew of all their rows, and put beside what stands.
+
+Takes the temporary table `half` and the pairs in `engine_request`; adds events, or revisions with the reason `joined`. What is formed
+depends on the set of the observations and not on their order. Source: specification, section 2; decision record halves.
+"""
+
+from datetime import datetime
+
+from psycopg import sql
+
+from ledger.store.cells import change_many
+from ledger.store.connection import Connection, column_list, driver_cursor, fetch
+from ledger.store.events import COMPARED_FIELDS, EVENT_FIELDS, IdentityTaken
+
+REASON = "joined"
+NEXT_TRY = "60 seconds"  # after the end of a failed one, at most
+LONGEST_US = 2_592_000_000_000  # 30 days, as in the event's own rules
+CLOCK_NOISE_US = 10_000
+LARGEST_TOKENS = 10**12
+
+# What a gateway's rows of one request come to: answers, each with the failed tries before it. An answer that was logged twice (same start,
+# same tokens) is one; others of the same request_id, which a client may send again, are requests of their own. A client's own error is
+# no try. `request_id` is the id of the row that stands for the answer, `of_request` what the rows have in common.
+_GATEWAY = """
+tries AS (
+    SELECT o.*, o.status BETWEEN 200 AND 299 AS answered, o.status BETWEEN 400 AND 499 AND o.status NOT IN (408, 409, 429) AS final,
+        o.received_at + coalesce(o.e2e_us, 0) * interval '1 microsecond' AS ended_at
+    FROM touched JOIN observation o ON o.role = 'gateway' AND o.account = touched.account AND o.request_id = touched.request_id
+), chained AS (
+    SELECT *, max(ended_at) OVER (PARTITION BY account, request_id, final ORDER BY received_at, record_id
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ended_before FROM tries
+), runs AS (
+    SELECT *, CASE WHEN answered THEN min(record_id) OVER (
+            PARTITION BY account, request_id, answered, received_at, input_tokens, output_tokens) END AS answer,
+        count(*) FILTER (WHERE ended_before IS NULL OR received_at > ended_before + {next_try}::interval)
+        OVER (PARTITION BY account, request_id, final ORDER BY received_at, record_id) AS run FROM chained
+), grouped AS (
+    SELECT *, CASE WHEN final THEN record_id ELSE coalesce(answer, first_value(answer) OVER run_by_answer,
+        min(record_id) OVER (PARTITION BY account, request_id, final, run)) END AS event_id
+    FROM runs WINDOW run_by_answer AS (PARTITION BY account, request_id, final, run ORDER BY answered DESC, received_at, record_id)
+), gateway AS (
+    SELECT DISTINCT ON (account, event_id) *,
+        min(received_at) OVER (PARTITION BY account, event_id) AS first_at,
+        array_agg(record_id) OVER (PARTITION BY account, event_id) AS records
+    FROM grouped ORDER BY account, event_id, answered DESC, ended_at DESC, record_id
+), placed_in_request AS (
+    SELECT *, least(e2e_us + (extract(epoch FROM received_at - first_at) * 1000000)::bigint, {longest}) AS whole_e2e_us,
+        least(ttft_us + (extract(epoch FROM received_at - first_at) * 1000000)::bigint, {longest}) AS whole_ttft_us,
+        row_number() OVER (PARTITION BY account, request_id ORDER BY answered DESC, final, first_at, event_id) AS place
+    FROM gateway
+)
+"""
+
+# What an engine's rows of one request come to: the prompt once, all that was generated, and the times of the slowest.
+_ENGINE = """
+engine AS (
+    SELECT DISTINCT ON (r.of_account, r.of_request) r.of_account, r.of_request, r.account AS engine_account, r.request_id AS engine_request,
+        o.queue_us, o.prefill_us, o.decode_us, o.inference_us, o.ttft_us, o.e2e_us, o.clock_clamped, o.cold_start, o.node,
+        max(o.input_tokens) OVER request AS input_tokens, max(o.cached_input_tokens) OVER request AS cached_input_tokens,
+        sum(o.output_tokens) OVER request AS output_tokens
+    FROM touched JOIN engine_request r ON r.of_account = touched.account AND r.of_request = touched.request_id
+    JOIN observation o ON o.role = 'engine' AND o.account = r.account AND o.request_id = r.request_id
+    WINDOW request AS (PARTITION BY r.of_account, r.of_request)
+    ORDER BY r.of_account, r.of_request,
+        coalesce(o.e2e_us, o.queue_us + coalesce(o.inference_us, o.prefill_us + o.decode_us)) DESC NULLS LAST, o.record_id
+)
+"""
+
+# The event's columns of a gateway's rows alone (g), and together with an engine's (e): receipt, status and header are the gateway's, the
+# times inside inference and the tokens the engine's.
+_ALONE = {
+    **{name: f"g.{name}" for name in EVENT_FIELDS},
+    "request_id": "g.event_id",
+    "received_at": "g.first_at",
+    "ttft_us": "g.whole_ttft_us",
+    "e2e_us": "g.whole_e2e_us",
+}
+_JOINED = {
+    **_ALONE,
+    **{name: f"coalesce(e.{name}, g.{name})" for name in ("queue_us", "prefill_us", "decode_us", "inference_us", "input_tokens", "node")},
+    "output_tokens": "coalesce(e.output_tokens, g.output_tokens)",
+    "cached_input_tokens": "greatest(e.cached_input_tokens, g.cached_input_tokens)",
+    "ttft_us": "coalesce(g.whole_ttft_us, e.ttft_us)",
+    "e2e_us": "coalesce(g.whole_e2e_us, e.e2e_us)",
+    "cold_start": "coalesce(g.cold_start, e.cold_start)",
+    "clock_clamped": "g.clock_clamped OR e.clock_clamped",
+}
+# Together they must keep the rules of an event; halves that do not stay apart.
+_AGREES = (
+    f"j.output_tokens <= {LARGEST_TOKENS} AND j.cached_input_tokens <= coalesce(j.input_tokens, 0) AND NOT coalesce("
+    f"j.queue_us + coalesce(j.inference_us, j.prefill_us + j.decode_us) > j.e2e_us + {CLOCK_NOISE_US}, false)"
+)
+_FORM = f"""
+CREATE TEMPORARY TABLE formed ON COMMIT DROP AS
+WITH {_GATEWAY}, {_ENGINE}
+SELECT {", ".join(f"CASE WHEN joins THEN j.{name} ELSE {alone} END AS {name}" for name, alone in _ALONE.items())},
+    g.request_id AS of_request, g.records, joins, e.engine_account, e.engine_request
+FROM placed_in_request g
+LEFT JOIN engine e ON e.of_account = g.account AND e.of_request = g.request_id AND g.place = 1
+CROSS JOIN LATERAL (SELECT {", ".join(f"{value} AS {name}" for name, value in _JOINED.items())}) j
+CROSS JOIN LATERAL (SELECT e.engine_request IS NOT NULL AND coalesce({_AGREES}, true) AS joins) together
+"""  # noqa: S608
+
+_TOUCHED = """
+CREATE TEMPORARY TABLE touched ON COMMIT DROP AS
+SELECT account, request_id FROM half WHERE role = 'gateway' AND added
+UNION SELECT of_account, of_request FROM half JOIN engine_request USING (account, request_id)
+WHERE role = 'engine' AND added AND of_request IS NOT NULL
+"""
+
+# What stands of each formed event. `foreign_to`: it came another way, or somebody decided otherwise, and differs in these columns.
+_STANDING = """
+ALTER TABLE formed ADD latest smallint, ADD voided_as text, ADD complete boolean, ADD decided boolean, ADD same boolean, ADD known boolean,
+    ADD foreign_to text, ADD placed boolean NOT NULL DEFAULT false;
+UPDATE formed f SET latest = s.latest, voided_as = s.kind, decided = s.decided, same = s.same, known = s.known,
+    foreign_to = CASE WHEN s.latest IS NOT NULL AND s.formed IS NULL THEN s.differing END,
+    complete = f.status NOT BETWEEN 200 AND 299 OR (f.input_tokens IS NOT NULL AND f.output_tokens IS NOT NULL)
+FROM (
+    SELECT f.account, f.request_id, l.revision AS latest, v.kind, d.revision AS formed, l.revision IS NOT NULL
+        AND (d.revision IS DISTINCT FROM l.revision OR d.of_request <> f.of_request OR coalesce(v.kind, 'join') <> 'join') AS decided,
+        {same_as_latest} AS same,
+        EXISTS (SELECT FROM event e WHERE e.account = f.account AND e.request_id = f.request_id AND {same}) AS known,
+        concat_ws(', ', {differing}) AS differing
+    FROM formed f
+    LEFT JOIN LATERAL (SELECT * FROM event e WHERE e.account = f.account AND e.request_id = f.request_id ORDER BY revision DESC LIMIT 1) l
+        ON true
+    LEFT JOIN formed_request d ON d.account = f.account AND d.request_id = f.request_id
+    LEFT JOIN void v ON v.account = f.account AND v.request_id = f.request_id AND v.revision = l.revision
+) s WHERE s.account = f.account AND s.request_id = f.request_id
+"""
+# Rows of a gateway that stand for another answer now are an event no more.
+_GONE = """
+SELECT d.account, d.request_id, d.revision, e.received_at FROM touched
+JOIN formed_request d ON d.account = touched.account AND d.of_request = touched.request_id
+JOIN event e ON e.account = d.account AND e.request_id = d.request_id AND e.revision = d.revision
+WHERE NOT EXISTS (SELECT FROM formed f WHERE f.account = d.account AND f.request_id = d.request_id)
+    AND NOT EXISTS (SELECT FROM void v WHERE v.account = d.account AND v.request_id = d.request_id AND v.revision = d.revision)
+    AND NOT EXISTS (SELECT FROM event l WHERE l.account = d.account AND l.request_id = d.request_id AND l.revision > d.revision)
+"""
+_WITHDRAW = """
+CREATE TEMPORARY TABLE withdrawn ON COMMIT DROP AS
+SELECT f.account, f.request_id, f.latest AS revision, e.received_at FROM formed f
+JOIN event e ON e.account = f.account AND e.request_id = f.request_id AND e.revision = f.latest
+WHERE complete AND NOT decided AND NOT same AND voided_as IS NULL
+UNION ALL {gone};
+INSERT INTO void (account, request_id, revision, kind, reason, author, voided_at)
+SELECT account, request_id, revision, 'join', {reason}, {author}, {at} FROM withdrawn ORDER BY account, request_id;
+"""
+_PLACE = """
+WITH added AS (
+    INSERT INTO event ({fields}, batch_id, revision) SELECT {fields}, {batch_id}, coalesce(latest, 0) + 1 FROM formed
+    WHERE complete AND (latest IS NULL OR (NOT decided AND (NOT same OR voided_as IS NOT NULL)))
+    ORDER BY account, request_id ON CONFLICT DO NOTHING RETURNING account, request_id
+) UPDATE formed SET placed = true FROM added WHERE added.account = formed.account AND added.request_id = formed.request_id
+"""
+_KEEP = """
+INSERT INTO formed_request (account, request_id, of_request, revision)
+SELECT account, request_id, of_request, coalesce(latest, 0) + 1 FROM formed WHERE placed ORDER BY account, request_id
+ON CONFLICT (account, request_id) DO UPDATE SET revision = excluded.revision;
+UPDATE engine_request r SET merged = joins AND (placed OR latest IS NOT NULL) FROM formed f
+WHERE r.account = f.engine_account AND r.request_id = f.engine_request AND merged <> (joins AND (placed OR latest IS NOT NULL));
+CREATE TEMPORARY TABLE formed_record ON COMMIT DROP AS SELECT account, request_id, unnest(records) AS record_id FROM formed;
+UPDATE quarantine q SET resolution = 'joined', resolution_reason = {reason}, resolved_by = {author}, resolved_at = {at}
+FROM formed f JOIN formed_record r USING (account, request_id)
+JOIN observation o ON o.role = 'gateway' AND o.account = r.account AND o.record_id = r.record_id
+WHERE f.placed AND q.row_sha256 = o.refused_sha256 AND q.resolution IS NULL;
+"""
+_CHANGED = """
+SELECT account, received_at, -1 FROM withdrawn UNION ALL SELECT account, received_at, 1 FROM formed WHERE placed
+"""
+
+
+def form_requests(connection: Connection, batch_id: int, *, author: str, at: datetime) -> int:
+    """Form the events of all requests that the added rows touch; gives how many events or revisions were added.
+
+    Under the lock of `lock_joins`, after pairing. Raises IdentityTaken if another load is adding one of them.
+    """
+    values = {"reason": sql.Literal(REASON), "author": sql.Literal(author), "at": sql.Literal(at)}
+    pairs = [(sql.Identifier(name), sql.Literal(name)) for name in COMPARED_FIELDS]
+    standing = {
+        "same": sql.SQL(" AND ").join(sql.SQL("e.{0} IS NOT DISTINCT FROM f.{0}").format(field) for field, _ in pairs),
+        "same_as_latest": sql.SQL(" AND ").join(sql.SQL("l.{0} IS NOT DISTINCT FROM f.{0}").format(field) for field, _ in pairs),
+        "differing": sql.SQL(", ").join(
+            sql.SQL("CASE WHEN l.{0} IS DISTINCT FROM f.{0} THEN {1} END").format(field, name) for field, name in pairs
+        ),
+    }
+    with driver_cursor(connection) as cursor:
+        cursor.execute(_TOUCHED)
+        cursor.execute("ANALYZE touched")
+        cursor.execute(sql.SQL(_FORM).format(next_try=sql.Literal(NEXT_TRY), longest=sql.Literal(LONGEST_US)))
+        cursor.execute("ANALYZE formed")
+        cursor.execute(sql.SQL(_STANDING).format(**standing))
+        cursor.execute(sql.SQL(_WITHDRAW).format(gone=sql.SQL(_GONE), **values))
+        cursor.execute(sql.SQL(_PLACE).format(fields=column_list(EVENT_FIELDS), batch_id=sql.Literal(batch_id)))
+        placed = cursor.rowcount
+        [(lost,)] = cursor.execute("SELECT count(*) FROM formed WHERE complete AND latest IS NULL AND NOT placed").fetchall()
+        if lost:  # another load adds the same events at this moment, another way
+            raise IdentityTaken
+        cursor.execute(sql.SQL(_KEEP).format(**values))
+    return placed
+
+
+def mark_formed(connection: Connection) -> None:
+    """Make the days of what was formed stale: the last act of the transaction."""
+    if fetch(connection, "SELECT EXISTS (SELECT FROM withdrawn) OR EXISTS (SELECT FROM formed WHERE placed)") == [(True,)]:
+        change_many(connection, sql.SQL(_CHANGED))

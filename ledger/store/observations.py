@@ -1,0 +1,109 @@
+"""Observations in PostgreSQL: halves of requests as their sources gave them, and what became of each row of a load.
+
+Takes staged rows of one role, in the caller's transaction. Which halves belong together is in `pairing`, what they make in `forming`.
+Source: specification, section 2; decision record halves.
+"""
+
+from dataclasses import dataclass
+from typing import IO
+
+from psycopg import sql
+
+from ledger.store import schema
+from ledger.store.connection import Connection, column_list, copy_rows, driver_cursor, execute
+
+# The columns that a source decides, and those of them that make two rows with one id equal.
+HALF_FIELDS = tuple(column.name for column in schema.observation.columns if column.name not in ("batch_id", "refused_sha256"))
+_COMPARED = tuple(name for name in HALF_FIELDS if name not in ("role", "account", "record_id", "clock_clamped"))
+
+STREAM_COLUMNS = (*HALF_FIELDS, "refused_sha256", "record")  # `refused_sha256` of a row that waits for its tokens, `record` its number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fates:
+    """What became of the staged rows, each in one of them, by the numbers of their records where somebody has to know them.
+
+    `waiting` are rows of a gateway without tokens whose engine is not known yet; `conflicts` have in words what differs.
+    """
+
+    new: int
+    duplicate: int
+    merged: int
+    conflicts: list[tuple[int, str]]
+    waiting: list[int]
+
+
+def stage_halves(connection: Connection, stream: IO[bytes]) -> int:
+    """Put the rows of the stream (CSV of STREAM_COLUMNS) aside until the end of the transaction; gives their number."""
+    execute(connection, "CREATE TEMPORARY TABLE staged_half (LIKE observation, record bigint NOT NULL) ON COMMIT DROP")
+    execute(connection, "ALTER TABLE staged_half ALTER batch_id DROP NOT NULL")
+    count = copy_rows(connection, "staged_half", STREAM_COLUMNS, stream)
+    execute(connection, "ANALYZE staged_half (role, account, record_id)")
+    return count
+
+
+def add_halves(connection: Connection, batch_id: int) -> None:
+    """Add the staged rows whose id is new, the first of each, and say of every one what it is: the temporary table `half`.
+
+    They go in by order of their ids, so that two loads of the same rows wait for each other instead of blocking each other.
+    """
+    fields, number = column_list(HALF_FIELDS), sql.Literal(batch_id)
+    add = sql.SQL(
+        "INSERT INTO observation ({fields}, refused_sha256, batch_id) "
+        "SELECT DISTINCT ON (role, account, record_id) {fields}, refused_sha256, {batch_id} FROM staged_half "
+        "ORDER BY role, account, record_id, record ON CONFLICT DO NOTHING"
+    ).format(fields=fields, batch_id=number)
+    differing = sql.SQL(", ").join(
+        sql.SQL("CASE WHEN o.{field} IS DISTINCT FROM s.{field} THEN {name} END").format(field=sql.Identifier(name), name=sql.Literal(name))
+        for name in _COMPARED
+    )
+    # A statement of its own: it sees what other loads have committed meanwhile.
+    compare = sql.SQL(
+        "CREATE TEMPORARY TABLE half ON COMMIT DROP AS SELECT s.record, s.role, s.account, s.request_id, s.record_id, s.trace, s.header, "
+        "s.received_at, s.refused_sha256, nullif(concat_ws(', ', {differing}), '') AS differing, o.batch_id = {batch_id} AND "
+        "row_number() OVER (PARTITION BY s.role, s.account, s.record_id ORDER BY s.record) = 1 AS added "
+        "FROM staged_half s JOIN observation o USING (role, account, record_id)"
+    ).format(differing=differing, batch_id=number)
+    with driver_cursor(connection) as cursor:
+        cursor.execute(add)
+        cursor.execute(compare)
+        cursor.execute("ANALYZE half")
+
+
+# Rows of `half` with the group of `formed` that they are in: `waits` if it is no event yet, `foreign` if its event is somebody else's.
+_GROUPED = """
+SELECT half.*, NOT formed.complete AND formed.latest IS NULL AS waits,
+    formed.placed AND formed.latest IS NULL AND row_number() OVER event = 1 AS made_it,
+    formed.foreign_to AS foreign_to, formed.known
+FROM half LEFT JOIN formed_record USING (account, record_id)
+    LEFT JOIN formed ON formed.account = half.account AND formed.request_id = formed_record.request_id
+WINDOW event AS (PARTITION BY formed.account, formed.request_id, half.added ORDER BY half.record)
+"""
+_FATES = f"""
+SELECT record, foreign_to, differing, CASE
+    WHEN refused_sha256 IS NOT NULL AND (differing IS NOT NULL OR (added AND waits) OR (NOT added AND NOT EXISTS (
+        SELECT FROM formed_request d WHERE d.account = h.account AND d.of_request = h.request_id))) THEN 'waiting'
+    WHEN differing IS NOT NULL THEN 'conflict'
+    WHEN NOT added THEN 'duplicate'
+    WHEN role = 'engine' THEN 'merged'
+    WHEN foreign_to IS NOT NULL THEN CASE WHEN known THEN 'duplicate' ELSE 'conflict' END
+    WHEN made_it THEN 'new'
+    ELSE 'merged' END AS fate
+FROM ({_GROUPED}) h
+"""  # noqa: S608
+
+
+def fates_of_halves(connection: Connection) -> Fates:
+    """What became of the staged rows, once events are formed."""
+    with driver_cursor(connection) as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE fate ON COMMIT DROP AS " + _FATES)
+        counts: dict[str, int] = dict(cursor.execute("SELECT fate, count(*) FROM fate GROUP BY fate").fetchall())
+        conflicts = cursor.execute(
+            "SELECT record, 'differs from the stored row in ' || coalesce(differing, foreign_to) FROM fate "
+            "WHERE fate = 'conflict' ORDER BY record"
+        ).fetchall()
+        waiting = cursor.execute("SELECT record FROM fate WHERE fate = 'waiting' ORDER BY record").fetchall()
+    return Fates(
+        new=counts.get("new", 0), duplicate=counts.get("duplicate", 0), merged=counts.get("merged", 0),
+        conflicts=[(int(record), str(detail)) for record, detail in conflicts], waiting=[record for (record,) in waiting],
+    )  # fmt: skip
