@@ -142,6 +142,8 @@ def _summary_json(summary: Summary) -> dict[str, object]:
         "conflict": summary.conflict,
         "refused": summary.refused.total(),
         "reasons": {str(reason): count for reason, count in sorted(summary.refused.items()) if count},
+        "skipped": {name: count for name, count in sorted(summary.skipped.items()) if count},
+        "merged": summary.merged,
         "clamped": summary.clamped,
         "earliest": _instant(summary.earliest_us),
         "latest": _instant(summary.latest_us),

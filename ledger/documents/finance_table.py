@@ -29,7 +29,7 @@ def warnings_of(statement: Statement) -> list[str]:
         "rows in conflict, service that nobody pays for until they are resolved": unresolved.conflicts,
         "rows in quarantine, not settled": unresolved.quarantined,
         "requests of accounts that no contract covers": unresolved.unassigned,
-        "engine rows that wait for their gateway row": unresolved.unjoined,
+        "requests of engines that wait for their gateway's row": unresolved.unjoined,
         "billed requests without a measured latency": events.missing_latency,
         "cancelled requests without token counts, billed as 0 tokens": events.cancelled_without_usage,
         "windows with too few requests to be judged": statement.windows.insufficient,

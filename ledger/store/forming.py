@@ -44,10 +44,11 @@ tries AS (
         array_agg(record_id) OVER (PARTITION BY account, event_id) AS records
     FROM grouped ORDER BY account, event_id, answered DESC, ended_at DESC, record_id
 ), placed_in_request AS (
-    SELECT *, least(e2e_us + (extract(epoch FROM received_at - first_at) * 1000000)::bigint, {longest}) AS whole_e2e_us,
-        least(ttft_us + (extract(epoch FROM received_at - first_at) * 1000000)::bigint, {longest}) AS whole_ttft_us,
+    -- from the first try on; the least of nothing and a number would be the number
+    SELECT *, CASE WHEN e2e_us IS NOT NULL THEN least(e2e_us + since_first_us, {longest}) END AS whole_e2e_us,
+        CASE WHEN ttft_us IS NOT NULL THEN least(ttft_us + since_first_us, {longest}) END AS whole_ttft_us,
         row_number() OVER (PARTITION BY account, request_id ORDER BY answered DESC, final, first_at, event_id) AS place
-    FROM gateway
+    FROM gateway CROSS JOIN LATERAL (SELECT (extract(epoch FROM received_at - first_at) * 1000000)::bigint AS since_first_us) shift
 )
 """
 

@@ -80,9 +80,9 @@ def sample_requests(connection: Connection, period: Period, what: str, name: str
 
 
 def count_unresolved(connection: Connection, periods: Sequence[Period]) -> dict[str, Unresolved]:
-    """By contract, the rows of its period that wait for somebody; the events that no contract covers are not among them.
+    """By contract, what waits for somebody in its period; the events that no contract covers are not among it.
 
-    A row whose account or instant cannot be read may be any contract's.
+    A row in quarantine whose account or instant cannot be read may be any contract's, and so may an engine's request without an account.
     """
     query = sql.SQL(
         "SELECT span, account, count(*) FILTER (WHERE reason = 'conflict'), count(*) FILTER (WHERE reason <> 'conflict') "
@@ -91,11 +91,26 @@ def count_unresolved(connection: Connection, periods: Sequence[Period]) -> dict[
     ).format(spans=_SPANS)
     rows = fetch(connection, query, {"accounts": _all_accounts(periods), **_spans(periods)})
     found = {(span, account): (conflicts, others) for span, account, conflicts, others in rows}
+    waiting = _count_unjoined(connection, periods)
     counted = {}
     for period in periods:
-        mine = [found.get((_span(period), account), (0, 0)) for account in (None, *_accounts(period))]
-        counted[period.last.id] = Unresolved(conflicts=sum(row[0] for row in mine), quarantined=sum(row[1] for row in mine))
+        span, accounts = _span(period), _accounts(period)
+        mine = [found.get((span, account), (0, 0)) for account in (None, *accounts)]
+        counted[period.last.id] = Unresolved(
+            conflicts=sum(row[0] for row in mine), quarantined=sum(row[1] for row in mine),
+            unjoined=sum(waiting.get((span, account), 0) for account in ("", *accounts)),
+        )  # fmt: skip
     return counted
+
+
+def _count_unjoined(connection: Connection, periods: Sequence[Period]) -> dict[tuple[str, str], int]:
+    """Requests of engines that belong to no gateway's, by span and account; the account is empty if the engine does not know it."""
+    query = sql.SQL(
+        "SELECT span, account, count(*) FROM engine_request JOIN {spans} ON received_at >= starts_at AND received_at < ends_at "
+        "WHERE NOT merged AND (account = '' OR account = ANY (%(accounts)s)) GROUP BY span, account"
+    ).format(spans=_SPANS)
+    rows = fetch(connection, query, {"accounts": _all_accounts(periods), **_spans(periods)})
+    return {(span, account): number for span, account, number in rows}
 
 
 def count_changed_afterwards(connection: Connection, periods: Sequence[Period]) -> dict[str, ChangedAfterwards]:

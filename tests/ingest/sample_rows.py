@@ -28,5 +28,6 @@ def totals(output: str) -> dict[str, Any]:
 def counts(read: int = 0, new: int = 0, duplicate: int = 0, conflict: int = 0, clamped: int = 0, **reasons: int) -> dict[str, Any]:
     refused = sum(reasons.values())
     return {
-        "read": read, "new": new, "duplicate": duplicate, "conflict": conflict, "refused": refused, "reasons": reasons, "clamped": clamped,
+        "read": read, "new": new, "duplicate": duplicate, "conflict": conflict, "refused": refused, "reasons": reasons, "skipped": {},
+        "merged": 0, "clamped": clamped,
     }  # fmt: skip

@@ -1,0 +1,219 @@
+"""A gateway's row and an engine's are one request, whichever comes first, and nothing a client chooses can make two of them one."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.ingest.halves import Halves, engine, gateway, written
+from tests.ingest.sample_rows import MAPPINGS, write_rows
+
+JOINED = ("00:00.000", 10_000, 400_000, None, 500_000, 100, 20, 200)  # of gateway("g") and engine(..., "g")
+
+
+@pytest.fixture
+def halves(tmp_path: Path, run_ledger: Callable[..., Any], query: Callable[[str], list[dict[str, Any]]]) -> Halves:
+    return Halves(tmp_path, run_ledger, query)
+
+
+def counts(totals: dict[str, Any]) -> dict[str, int]:
+    """The parts of the total that are not 0."""
+    names = ("new", "duplicate", "conflict", "refused", "merged")
+    assert totals["read"] == sum(totals[name] for name in names) + sum(totals["skipped"].values())
+    return {name: totals[name] for name in names if totals[name]}
+
+
+def test_a_row_without_tokens_waits_in_quarantine_until_its_engine_comes(halves: Halves) -> None:
+    assert counts(halves.load(gateway("g"))) == {"refused": 1}
+    assert halves.current() == {}
+    assert counts(halves.load(gateway("g"))) == {"refused": 1}
+    assert counts(halves.load(engine("s", "g"))) == {"merged": 1}
+    assert halves.current() == {"g": JOINED}
+    assert halves.query("SELECT reason, resolution, resolution_reason FROM quarantine") == [
+        {"reason": "usage_missing", "resolution": "joined", "resolution_reason": "joined"}
+    ]
+    assert counts(halves.load(gateway("g"))) == {"duplicate": 1}
+    assert counts(halves.load(engine("s", "g"))) == {"duplicate": 1}
+    assert halves.unjoined() == []
+
+
+def test_an_engine_that_comes_first_waits_for_its_gateway(halves: Halves) -> None:
+    assert counts(halves.load(engine("s", "g"), engine("t", "nobody"))) == {"merged": 2}
+    assert halves.current() == {}
+    assert counts(halves.load(gateway("g"))) == {"new": 1}
+    assert halves.current() == {"g": JOINED}
+    assert halves.query("SELECT count(*) FROM quarantine") == [{"count": 0}]
+    assert halves.unjoined() == ["t/nobody"]
+
+
+def test_a_half_that_comes_later_makes_a_revision_with_the_reason(halves: Halves) -> None:
+    halves.load(gateway("g", **{"in": 7, "out": 8}))
+    assert halves.current()["g"] == ("00:00.000", None, None, None, 500_000, 7, 8, 200)
+    halves.load(engine("s", "g"))
+    assert halves.current() == {"g": JOINED}
+    assert halves.query("SELECT revision, kind, reason FROM void") == [{"revision": 1, "kind": "join", "reason": "joined"}]
+    assert halves.run_ledger("verify", "--cells").exit_code == 0
+
+
+def test_choices_are_one_request_with_the_prompt_once_and_the_slowest_ones_time(halves: Halves) -> None:
+    choices = [engine(f"s{run_ms}", "g", trace="t", run_ms=run_ms, out=out) for run_ms, out in ((300, 5), (480, 6), (200, 7))]
+    halves.load(choices[0])
+    halves.load(gateway("g"))
+    halves.load(*choices[1:])
+    assert halves.current() == {"g": ("00:00.000", 10_000, 480_000, None, 500_000, 100, 18, 200)}
+
+
+def test_two_engine_requests_under_one_header_of_a_client_stay_unjoined(halves: Halves) -> None:
+    halves.load(engine("s", "g"), engine("s", "g"), engine("t", "g"))
+    halves.load(gateway("g"), gateway("h", 1, code=500))
+    assert list(halves.current()) == ["h"]
+    assert halves.unjoined() == ["s/g", "t/g"]
+
+
+def test_a_header_sent_again_undoes_no_join_and_a_trace_tells_them_apart(halves: Halves) -> None:
+    halves.load(gateway("g"))
+    halves.load(engine("s", "g"))
+    halves.load(engine("t", "g", 5), gateway_free := engine("u", "x", 5, trace="t1"))
+    assert halves.current() == {"g": JOINED}
+    halves.load(gateway("x1", 5, header="x", trace="t1"), gateway("x2", 5, header="x", trace="t2"))
+    assert list(halves.current()) == ["g", "x1"]
+    assert halves.unjoined() == ["t/g"]
+    assert gateway_free["trace"] == "t1"
+
+
+def test_the_same_header_on_another_day_is_another_request(halves: Halves) -> None:
+    later = {"at": "2026-05-07T10:00:00Z"}
+    halves.load(gateway("g1", header="h"), gateway("g2", header="h") | later)
+    halves.load(engine("s1", "h"), engine("s2", "h") | later)
+    assert list(halves.current()) == ["g1", "g2"] and halves.unjoined() == []
+
+
+def test_another_customers_gateway_row_with_the_same_header_takes_nothing(halves: Halves) -> None:
+    halves.load(engine("s", "h"))
+    halves.load(gateway("g1", header="h"), gateway("g2", header="h", customer="northwind"))
+    assert halves.current() == {} and halves.unjoined() == ["s/h"]
+
+
+def test_halves_whose_times_contradict_each_other_stay_apart(halves: Halves) -> None:
+    halves.load(gateway("g", ms=300, **{"in": 7, "out": 8}))
+    halves.load(engine("s", "g", run_ms=400))
+    assert halves.current() == {"g": ("00:00.000", None, None, None, 300_000, 7, 8, 200)}
+    assert halves.unjoined() == ["s/g"]
+
+
+def test_failed_tries_and_a_row_that_was_logged_twice_are_one_request(halves: Halves) -> None:
+    answer = {"in": 7, "out": 8, "first_ms": 100}
+    rows = [
+        gateway("f1", 0, call="c", code=500), gateway("f2", 1, call="c", code=429), gateway("a", 2, call="c", **answer),
+        gateway("b", 2, call="c", ms=501, **answer),
+    ]  # fmt: skip
+    whole = {"a": ("00:00.000", None, None, 2_100_000, 2_501_000, 7, 8, 200)}
+    assert counts(halves.load(*rows)) == {"new": 1, "merged": 3}
+    assert halves.current() == whole
+    for one in (rows[0], rows[2]):
+        assert counts(halves.load(one)) == {"duplicate": 1}
+    assert halves.current() == whole
+
+
+def test_tries_that_come_last_first_end_as_one_request(halves: Halves) -> None:
+    answer = gateway("a", 2, call="c", **{"in": 7, "out": 8})
+    for row in (gateway("f2", 1, call="c", code=502), answer, gateway("f1", 0, call="c", code=500)):
+        halves.load(row)
+    assert halves.current() == {"a": ("00:00.000", None, None, None, 2_500_000, 7, 8, 200)}
+    assert halves.run_ledger("verify", "--cells").exit_code == 0
+
+
+def test_a_client_that_sends_its_call_id_again_is_served_twice_and_pays_twice(halves: Halves) -> None:
+    halves.load(gateway("a", 0, call="c", **{"in": 7, "out": 8}), gateway("b", 3, call="c", **{"in": 7, "out": 8}))
+    assert [row[-3:] for row in halves.current().values()] == [(7, 8, 200)] * 2
+
+
+def test_a_clients_own_error_is_no_try_and_makes_the_next_answer_no_later(halves: Halves) -> None:
+    halves.load(gateway("e", 0, call="c", code=400), gateway("a", 3, call="c", **{"in": 7, "out": 8}))
+    assert halves.current()["a"][0] == "00:03.000" and halves.current()["e"][-1] == 400
+
+
+@pytest.mark.parametrize("command", [("void", "g"), ("correct", "g", "--set", "output_tokens=9")])
+def test_what_somebody_decided_is_not_formed_again(command: tuple[str, ...], halves: Halves) -> None:
+    halves.load(gateway("g", **{"in": 7, "out": 8}))
+    assert halves.run_ledger(*command, "--reason", "agreed with the customer").exit_code == 0
+    before = halves.current()
+    halves.load(engine("s", "g"))
+    assert halves.current() == before
+
+
+def test_a_row_under_an_id_with_other_content_is_a_conflict(halves: Halves) -> None:
+    halves.load(gateway("g", code=500))
+    assert counts(halves.load(gateway("g", code=503))) == {"conflict": 1}
+    assert halves.query("SELECT detail FROM quarantine") == [{"detail": "differs from the stored row in status"}]
+
+
+def test_a_request_that_came_as_a_whole_before_is_the_one_that_stands(halves: Halves, tmp_path: Path) -> None:
+    halves.run_ledger("ingest", write_rows(tmp_path / "whole.csv", ["acme,g,m,2026-05-06T10:00:00Z,90000,7,8"]))
+    assert counts(halves.load(gateway("g", **{"in": 7, "out": 8}))) == {"conflict": 1}
+    halves.load(engine("s", "g"))
+    assert halves.current()["g"] == ("00:00.000", None, 90_000, None, None, 7, 8, 200)
+
+
+def test_ten_rows_and_eight_spans_are_ten_requests_two_of_them_cancelled(halves: Halves) -> None:
+    halves.load(*(engine(f"s{n}", f"g{n}", n) for n in range(8)), engine("s0", "g0", 0))
+    halves.load(*(gateway(f"g{n}", n) for n in range(8)), gateway("g8", ms=120, code=499), gateway("g9", ms=2000, code=499))
+    assert len(halves.current()) == 10
+    assert [halves.current()[name][4:] for name in ("g8", "g9")] == [(120_000, None, None, 499), (2_000_000, None, None, 499)]
+
+
+def test_halves_that_wait_are_counted_when_the_month_is_settled(halves: Halves, shared: Path) -> None:
+    contract = shared / "cases" / "no-traffic" / "contract.yaml"
+    assert halves.run_ledger("contract", "add", contract).exit_code == 0
+    halves.load(engine("s", "nobody"))
+    result = halves.run_ledger("settle", "2026-05", "--format", "json", now="2026-06-15T00:00:00Z")
+    assert json.loads(result.stdout)[0]["unresolved"]["unjoined"] == 1
+
+
+def _load(files: list[tuple[str, Path]], database_url: str, fault: str = "") -> list["subprocess.Popen[bytes]"]:
+    environment = {**os.environ, "LEDGER_DATABASE_URL": database_url, "LEDGER_FAULT": fault, "LEDGER_CHUNK_ROWS": "7"}
+    return [
+        subprocess.Popen(
+            [sys.executable, "-m", "ledger", "ingest", "--mapping", str(MAPPINGS / f"{role}-half.yaml"), str(file)],
+            env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for role, file in files
+    ]  # fmt: skip
+
+
+def _files(folder: Path) -> list[tuple[str, Path]]:
+    spans = [engine(f"s{n}", f"g{n // 2}", n // 2, trace=f"t{n // 2}", out=n) for n in range(40)]
+    rows = [gateway(f"g{n}", n) for n in range(20)]
+    return [
+        ("engine", written(folder / "spans.jsonl", spans)), ("gateway", written(folder / "log.jsonl", rows)),
+        ("gateway", written(folder / "again.jsonl", rows[::-1])), ("engine", written(folder / "some.jsonl", spans[13:31])),
+    ]  # fmt: skip
+
+
+def test_both_halves_loaded_at_once_meet(halves: Halves, tmp_path: Path, database_url: str) -> None:
+    for process in _load(_files(tmp_path), database_url):
+        _, errors = process.communicate()
+        assert process.returncode == 0, errors.decode()
+    assert [row[5:7] for row in halves.current().values()] == [(100, 4 * int(name[1:]) + 1) for name in halves.current()]
+    assert len(halves.current()) == 20 and halves.unjoined() == []
+    assert halves.run_ledger("verify", "--cells").exit_code == 0
+
+
+@pytest.mark.parametrize("step", ["ingest.after_copy:2", "ingest.after_pairs:2", "ingest.before_commit:3", "ingest.after_commit:2"])
+def test_a_load_of_halves_killed_at_any_step_ends_as_if_it_had_not_been(
+    step: str, halves: Halves, tmp_path: Path, database_url: str
+) -> None:
+    spans, log, *_ = _files(tmp_path)
+    for files in ([log], [spans]):
+        (process,) = _load(files, database_url, step)
+        process.communicate()
+        assert process.returncode == -9
+        (process,) = _load(files, database_url)
+        assert (process.communicate(), process.returncode)[1] == 0
+    assert len(halves.current()) == 20 and halves.unjoined() == []
+    assert halves.query("SELECT count(*), count(DISTINCT record_id) AS ids FROM observation") == [{"count": 60, "ids": 60}]
