@@ -267,7 +267,9 @@ def _fields_select(records: RecordFile) -> exp.Select:
     if records.mapping.counts_records:
         parts += [exp.Literal.string(RECORD_COLUMN), exp.cast(exp.column(RECORD_COLUMN, quoted=True), "TEXT")]
     is_record = exp.column("#malformed", quoted=True).is_(exp.null())
-    fields = exp.case().when(is_record, exp.cast(exp.func("json_object", *parts), "TEXT")).else_(exp.Literal.string("{}"))
+    # A merge patch leaves out what is null: the same row in a file whose other rows have more fields is the same row.
+    present = exp.func("json_merge_patch", exp.Literal.string("{}"), exp.func("json_object", *parts))
+    fields = exp.case().when(is_record, exp.cast(present, "TEXT")).else_(exp.Literal.string("{}"))
     raw = exp.case().when(is_record.copy(), _NULL_TEXT.copy()).else_(exp.column("#raw", quoted=True))
     return exp.select(
         exp.alias_(exp.column(RECORD_COLUMN, quoted=True), "record"), exp.alias_(fields, "fields"), exp.alias_(raw, "raw")
