@@ -6,7 +6,6 @@ import json
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -261,24 +260,6 @@ def test_twice_shuffled_and_split_in_ten_is_the_same_table(tmp_path: Path, run_l
     result = run_ledger("ingest", parts, shuffled, "--format", "json")
     assert totals(result.stdout) == counts(read=400, duplicate=396, missing_field=4)
     assert (query(CONTENT), query("SELECT count(*) FROM quarantine")) == before
-
-
-@pytest.mark.parametrize(
-    "step", ["ingest.before_copy:2", "ingest.after_copy:2", "ingest.after_batch:2", "ingest.before_commit:3", "ingest.after_commit:3"]
-)
-def test_a_load_killed_at_any_step_ends_as_if_it_had_not_been(
-    step: str, tmp_path: Path, run_ledger_process: Run, run_ledger: Run, query: Query, small_chunks: None
-) -> None:
-    file = write_rows(tmp_path / "rows.csv", _many_rows(200))
-    killed = run_ledger_process("ingest", file, env={"LEDGER_FAULT": step})
-    assert killed.returncode == -signal.SIGKILL
-    committed = {"ingest.before_commit:3": 2, "ingest.after_commit:3": 3}.get(step, 1)
-    assert query("SELECT count(*) FROM batch") == [{"count": committed}]
-    result = run_ledger("ingest", file, "--format", "json")
-    assert totals(result.stdout) == counts(read=200, new=198, missing_field=2)
-    assert query("SELECT count(*), sum(rows_new) AS new, sum(rows_read) AS read FROM batch") == [{"count": 5, "new": 198, "read": 200}]
-    assert query("SELECT count(*), count(DISTINCT (account, request_id)) AS ids FROM event") == [{"count": 198, "ids": 198}]
-    assert query("SELECT line FROM quarantine ORDER BY line") == [{"line": 9}, {"line": 102}]
 
 
 def test_many_new_events_are_analysed_at_once_so_that_a_settlement_is_planned_well(tmp_path: Path, run_ledger: Run, query: Query) -> None:
