@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ledger.contract.scalar import parse_duration, parse_instant
 from ledger.workflows.author import author_name
 
 LARGEST_ID = 2**63 - 1
@@ -41,6 +42,37 @@ def _month(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 def month_argument(*, required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The month that a command is about, as `period`."""
     return click.argument("period", metavar="MONTH" if required else "[MONTH]", callback=_month, required=required)
+
+
+def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
+    """A callback that reads an option as contracts read the same kind of value; a value that is not given stays None."""
+
+    def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+        try:
+            return None if value is None else parse(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error), ctx, param) from error
+
+    return callback
+
+
+def duration_option(flag: str, name: str, text: str, default: str | None = None) -> Callable[..., Any]:
+    """An option that takes a duration above 0, such as 15s, as microseconds."""
+
+    def positive(value: str) -> int:
+        duration_us = parse_duration(value)
+        if duration_us == 0:
+            raise ValueError("expected a duration above 0")
+        return duration_us
+
+    shown = default is not None
+    return click.option(flag, name, metavar="DURATION", default=default, show_default=shown, callback=parsed(positive), help=text)
+
+
+def span_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--from` and `--until`, as `start` and `end`: instants with an offset, or None."""
+    first = click.option("--from", "start", metavar="INSTANT", callback=parsed(parse_instant), help="From this instant on.")
+    return first(click.option("--until", "end", metavar="INSTANT", callback=parsed(parse_instant), help="Up to this instant.")(command))
 
 
 author_option = click.option(

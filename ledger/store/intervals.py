@@ -36,6 +36,40 @@ def stored_interval(connection: Connection, interval_id: str) -> Interval | None
     return next(iter(_intervals(connection, sql.SQL("WHERE interval_id = {}").format(interval_id))), None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedInterval:
+    """An interval, who recorded it, and when."""
+
+    interval: Interval
+    author: str
+    added_at: datetime
+
+
+def recorded_intervals(
+    connection: Connection,
+    *,
+    kind: str | None = None,
+    node: str | None = None,
+    start: datetime | None = None,
+    end: datetime | None = None,
+) -> list[RecordedInterval]:
+    """The intervals of a kind, that hold for a node (those of any node too), and that touch [start, end); by start and id."""
+    rows = fetch(
+        connection,
+        sql.SQL(
+            "SELECT {}, author, added_at FROM interval WHERE (%(kind)s::text IS NULL OR kind = %(kind)s) "
+            "AND (%(node)s::text IS NULL OR node IS NULL OR node = %(node)s) "
+            "AND (%(start)s::timestamptz IS NULL OR ends_at > %(start)s) AND (%(end)s::timestamptz IS NULL OR starts_at < %(end)s) "
+            "ORDER BY starts_at, interval_id"
+        ).format(_COLUMNS),
+        {"kind": kind, "node": node, "start": start, "end": end},
+    )
+    return [
+        RecordedInterval(interval=Interval(**dict(zip(Interval.__slots__, row, strict=True))), author=author, added_at=added_at)
+        for *row, author, added_at in rows
+    ]
+
+
 def _intervals(connection: Connection, which: sql.Composable) -> list[Interval]:
     rows = fetch(connection, sql.SQL("SELECT {} FROM interval {}").format(_COLUMNS, which))
     return [Interval(**dict(zip(Interval.__slots__, row, strict=True))) for row in rows]
