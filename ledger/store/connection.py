@@ -50,6 +50,14 @@ def execute(connection: Connection, statement: Query, parameters: Mapping[str, A
         cursor.execute(statement, parameters)
 
 
+def put_aside(cursor: Cursor, name: str, query: Query) -> None:
+    """Keep what the query gives as a temporary table until the transaction ends, with statistics: what joins it is planned by its size."""
+    table, content = sql.Identifier(name), sql.SQL(query) if isinstance(query, str) else query
+    cursor.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(sql.Identifier("pg_temp", name)))
+    cursor.execute(sql.SQL("CREATE TEMPORARY TABLE {} ON COMMIT DROP AS {}").format(table, content))
+    cursor.execute(sql.SQL("ANALYZE {}").format(table))
+
+
 def copy_rows(connection: Connection, table: str, columns: Sequence[str], stream: IO[bytes]) -> int:
     """Copy the stream's CSV into these columns of the table; gives the number of rows."""
     statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(sql.Identifier(table), column_list(columns))

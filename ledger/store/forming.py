@@ -9,7 +9,7 @@ from datetime import datetime
 from psycopg import sql
 
 from ledger.store.cells import change_many
-from ledger.store.connection import Connection, column_list, driver_cursor, fetch
+from ledger.store.connection import Connection, column_list, driver_cursor, fetch, put_aside
 from ledger.store.events import COMPARED_FIELDS, EVENT_FIELDS, IdentityTaken
 
 REASON = "joined"
@@ -22,7 +22,7 @@ LARGEST_TOKENS = 10**12
 # same tokens) is one; others of the same request_id, which a client may send again, are requests of their own. A client's own error is
 # no try. `request_id` is the id of the row that stands for the answer, `of_request` what the rows have in common.
 _GATEWAY = """
-tries AS (
+WITH tries AS (
     SELECT o.*, o.status BETWEEN 200 AND 299 AS answered, o.status BETWEEN 400 AND 499 AND o.status NOT IN (408, 409, 429) AS final,
         o.received_at + coalesce(o.e2e_us, 0) * interval '1 microsecond' AS ended_at
     FROM touched JOIN observation o ON o.role = 'gateway' AND o.account = touched.account AND o.request_id = touched.request_id
@@ -43,28 +43,25 @@ tries AS (
         min(received_at) OVER (PARTITION BY account, event_id) AS first_at,
         array_agg(record_id) OVER (PARTITION BY account, event_id) AS records
     FROM grouped ORDER BY account, event_id, answered DESC, ended_at DESC, record_id
-), placed_in_request AS (
-    -- from the first try on; the least of nothing and a number would be the number
-    SELECT *, CASE WHEN e2e_us IS NOT NULL THEN least(e2e_us + since_first_us, {longest}) END AS whole_e2e_us,
-        CASE WHEN ttft_us IS NOT NULL THEN least(ttft_us + since_first_us, {longest}) END AS whole_ttft_us,
-        row_number() OVER (PARTITION BY account, request_id ORDER BY answered DESC, final, first_at, event_id) AS place
-    FROM gateway CROSS JOIN LATERAL (SELECT (extract(epoch FROM received_at - first_at) * 1000000)::bigint AS since_first_us) shift
 )
+-- from the first try on; the least of nothing and a number would be the number
+SELECT *, CASE WHEN e2e_us IS NOT NULL THEN least(e2e_us + since_first_us, {longest}) END AS whole_e2e_us,
+    CASE WHEN ttft_us IS NOT NULL THEN least(ttft_us + since_first_us, {longest}) END AS whole_ttft_us,
+    row_number() OVER (PARTITION BY account, request_id ORDER BY answered DESC, final, first_at, event_id) AS place
+FROM gateway CROSS JOIN LATERAL (SELECT (extract(epoch FROM received_at - first_at) * 1000000)::bigint AS since_first_us) shift
 """
 
 # What an engine's rows of one request come to: the prompt once, all that was generated, and the times of the slowest.
 _ENGINE = """
-engine AS (
-    SELECT DISTINCT ON (r.of_account, r.of_request) r.of_account, r.of_request, r.account AS engine_account, r.request_id AS engine_request,
-        o.queue_us, o.prefill_us, o.decode_us, o.inference_us, o.ttft_us, o.e2e_us, o.clock_clamped, o.cold_start, o.node,
-        max(o.input_tokens) OVER request AS input_tokens, max(o.cached_input_tokens) OVER request AS cached_input_tokens,
-        sum(o.output_tokens) OVER request AS output_tokens
-    FROM touched JOIN engine_request r ON r.of_account = touched.account AND r.of_request = touched.request_id
-    JOIN observation o ON o.role = 'engine' AND o.account = r.account AND o.request_id = r.request_id
-    WINDOW request AS (PARTITION BY r.of_account, r.of_request)
-    ORDER BY r.of_account, r.of_request,
-        coalesce(o.e2e_us, o.queue_us + coalesce(o.inference_us, o.prefill_us + o.decode_us)) DESC NULLS LAST, o.record_id
-)
+SELECT DISTINCT ON (r.of_account, r.of_request) r.of_account, r.of_request, r.account AS engine_account, r.request_id AS engine_request,
+    o.queue_us, o.prefill_us, o.decode_us, o.inference_us, o.ttft_us, o.e2e_us, o.clock_clamped, o.cold_start, o.node,
+    max(o.input_tokens) OVER request AS input_tokens, max(o.cached_input_tokens) OVER request AS cached_input_tokens,
+    sum(o.output_tokens) OVER request AS output_tokens
+FROM touched JOIN engine_request r ON r.of_account = touched.account AND r.of_request = touched.request_id
+JOIN observation o ON o.role = 'engine' AND o.account = r.account AND o.request_id = r.request_id
+WINDOW request AS (PARTITION BY r.of_account, r.of_request)
+ORDER BY r.of_account, r.of_request,
+    coalesce(o.e2e_us, o.queue_us + coalesce(o.inference_us, o.prefill_us + o.decode_us)) DESC NULLS LAST, o.record_id
 """
 
 # The event's columns of a gateway's rows alone (g), and together with an engine's (e): receipt, status and header are the gateway's, the
@@ -92,18 +89,15 @@ _AGREES = (
     f"j.queue_us + coalesce(j.inference_us, j.prefill_us + j.decode_us) > j.e2e_us + {CLOCK_NOISE_US}, false)"
 )
 _FORM = f"""
-CREATE TEMPORARY TABLE formed ON COMMIT DROP AS
-WITH {_GATEWAY}, {_ENGINE}
 SELECT {", ".join(f"CASE WHEN joins THEN j.{name} ELSE {alone} END AS {name}" for name, alone in _ALONE.items())},
     g.request_id AS of_request, g.records, joins, e.engine_account, e.engine_request
-FROM placed_in_request g
-LEFT JOIN engine e ON e.of_account = g.account AND e.of_request = g.request_id AND g.place = 1
+FROM answer g
+LEFT JOIN engine_sum e ON e.of_account = g.account AND e.of_request = g.request_id AND g.place = 1
 CROSS JOIN LATERAL (SELECT {", ".join(f"{value} AS {name}" for name, value in _JOINED.items())}) j
 CROSS JOIN LATERAL (SELECT e.engine_request IS NOT NULL AND coalesce({_AGREES}, true) AS joins) together
 """  # noqa: S608
 
 _TOUCHED = """
-CREATE TEMPORARY TABLE touched ON COMMIT DROP AS
 SELECT account, request_id FROM half WHERE role = 'gateway' AND added
 UNION SELECT of_account, of_request FROM half JOIN engine_request USING (account, request_id)
 WHERE role = 'engine' AND added AND of_request IS NOT NULL
@@ -186,10 +180,10 @@ def form_requests(connection: Connection, batch_id: int, *, author: str, at: dat
         ),
     }
     with driver_cursor(connection) as cursor:
-        cursor.execute(_TOUCHED)
-        cursor.execute("ANALYZE touched")
-        cursor.execute(sql.SQL(_FORM).format(next_try=sql.Literal(NEXT_TRY), longest=sql.Literal(LONGEST_US)))
-        cursor.execute("ANALYZE formed")
+        put_aside(cursor, "touched", _TOUCHED)
+        put_aside(cursor, "answer", sql.SQL(_GATEWAY).format(next_try=sql.Literal(NEXT_TRY), longest=sql.Literal(LONGEST_US)))
+        put_aside(cursor, "engine_sum", _ENGINE)
+        put_aside(cursor, "formed", _FORM)
         cursor.execute(sql.SQL(_STANDING).format(**standing))
         cursor.execute(sql.SQL(_WITHDRAW).format(gone=sql.SQL(_GONE), **values))
         cursor.execute(sql.SQL(_PLACE).format(fields=column_list(EVENT_FIELDS), batch_id=sql.Literal(batch_id)))

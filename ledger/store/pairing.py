@@ -9,35 +9,37 @@ from typing import LiteralString
 
 from psycopg import sql
 
-from ledger.store.connection import Connection, driver_cursor, execute
+from ledger.store.connection import Connection, driver_cursor, execute, put_aside
 
 # An engine gets a request within moments of its gateway. A header that a client sends again on another day means another request.
 WITHIN = "1 hour"
 
-# For each row of `x` the request of `other` role that shares the key with it: one, if it is the only one around that time.
+# Rows that share a key around one time, at most: more than any request has choices. Nobody can tell whose they are where there are more.
+MOST = 256
+
+# For each request of `these` the one of the `other` role that shares the key with it, if it is the only one around that time. Rows are
+# looked up in the order of the key's index: without statistics of a new table, nothing else may look better to the planner.
 _ONLY = """
 SELECT account, request_id, min(other_account) AS other_account, min(other_request) AS other_request FROM (
-    SELECT DISTINCT x.account, x.request_id, y.account AS other_account, y.request_id AS other_request, y.alone
+    SELECT DISTINCT x.account, x.request_id, y.account AS other_account, y.request_id AS other_request, y.place > {most} AS crowded
     FROM {these} these JOIN observation x ON x.role = {role} AND x.account = these.account AND x.request_id = these.request_id
     CROSS JOIN LATERAL (
-        SELECT first.account, first.request_id, NOT EXISTS (
-            SELECT FROM observation second WHERE second.role = {other} AND second.{key} = x.{key} AND {near_second} AND {agree_second}
-            AND (second.account, second.request_id) <> (first.account, first.request_id)) AS alone
-        FROM (SELECT y.account, y.request_id FROM observation y
-            WHERE y.role = {other} AND y.{key} = x.{key} AND {near_y} AND {agree_y} LIMIT 1) first
+        SELECT account, request_id, row_number() OVER (ORDER BY received_at) AS place FROM observation
+        WHERE role = {other} AND {key} = x.{key} AND {agree}
+            AND received_at BETWEEN x.received_at - {within}::interval AND x.received_at + {within}::interval
+        ORDER BY received_at LIMIT {most} + 1
     ) y
-) found GROUP BY account, request_id HAVING count(*) = 1 AND bool_and(alone)
+) found GROUP BY account, request_id HAVING count(*) = 1 AND NOT bool_or(crowded)
 """
 
-_PAIR = """
-WITH sought AS MATERIALIZED (
-    SELECT DISTINCT account, request_id FROM half WHERE role = 'engine' AND added
+# Engines' requests that may find their pair now: those just added, and those that the gateways' just added reach.
+_FREE = """
+SELECT r.account, r.request_id FROM engine_request r JOIN (
+    SELECT account, request_id FROM half WHERE role = 'engine' AND added
     UNION SELECT other_account, other_request FROM ({engine_of_new}) one
-), free AS MATERIALIZED (
-    SELECT sought.* FROM sought JOIN engine_request r USING (account, request_id) WHERE r.of_request IS NULL
-), forwards AS MATERIALIZED ({gateway_of_free}),
-reached AS MATERIALIZED (SELECT DISTINCT other_account AS account, other_request AS request_id FROM forwards),
-backwards AS MATERIALIZED ({engine_of_reached})
+) sought USING (account, request_id) WHERE r.of_request IS NULL
+"""
+_PAIR = """
 UPDATE engine_request r SET of_account = backwards.account, of_request = backwards.request_id
 FROM forwards JOIN backwards ON (backwards.account, backwards.request_id) = (forwards.other_account, forwards.other_request)
     AND (backwards.other_account, backwards.other_request) = (forwards.account, forwards.request_id)
@@ -59,29 +61,24 @@ def pair_halves(connection: Connection) -> None:
             "SELECT account, request_id, min(received_at), false FROM half WHERE role = 'engine' AND added GROUP BY account, request_id "
             "ON CONFLICT (account, request_id) DO UPDATE SET received_at = least(r.received_at, excluded.received_at)"
         )
+        new = "(SELECT DISTINCT account, request_id FROM half WHERE role = 'gateway' AND added)"
+        reached = "(SELECT DISTINCT other_account AS account, other_request AS request_id FROM forwards)"
         for key in ("trace", "header"):
-            cursor.execute(
-                sql.SQL(_PAIR).format(
-                    engine_of_new=_only(key, "gateway", "(SELECT DISTINCT account, request_id FROM half WHERE role = 'gateway' AND added)"),
-                    gateway_of_free=_only(key, "engine", "free"),
-                    engine_of_reached=_only(key, "gateway", "reached"),
-                )
-            )
+            put_aside(cursor, "free", sql.SQL(_FREE).format(engine_of_new=_only(key, "gateway", new)))
+            put_aside(cursor, "forwards", _only(key, "engine", "free"))
+            put_aside(cursor, "backwards", _only(key, "gateway", reached))
+            cursor.execute(_PAIR)
 
 
 def _only(key: str, role: str, these: LiteralString) -> sql.Composed:
+    """The query `_ONLY`. An engine that knows no account fits any, one that knows it only its own."""
     other = {"gateway": "engine", "engine": "gateway"}[role]
-
-    def near(name: str) -> sql.Composed:
-        return sql.SQL("{} BETWEEN x.received_at - {within}::interval AND x.received_at + {within}::interval").format(
-            sql.Identifier(name, "received_at"), within=sql.Literal(WITHIN)
-        )
-
-    def agree(name: str) -> sql.Composed:
-        engine, gateway = (sql.Identifier(one, "account") for one in ((name, "x") if other == "engine" else ("x", name)))
-        return sql.SQL("({engine} = '' OR {engine} = {gateway})").format(engine=engine, gateway=gateway)
-
+    engine, gateway = (
+        (sql.SQL("observation.account"), sql.SQL("x.account"))
+        if other == "engine"
+        else (sql.SQL("x.account"), sql.SQL("observation.account"))
+    )
     return sql.SQL(_ONLY).format(
-        these=sql.SQL(these), role=sql.Literal(role), other=sql.Literal(other), key=sql.Identifier(key),
-        near_y=near("y"), near_second=near("second"), agree_y=agree("y"), agree_second=agree("second"),
+        these=sql.SQL(these), role=sql.Literal(role), other=sql.Literal(other), key=sql.Identifier(key), most=sql.Literal(MOST),
+        within=sql.Literal(WITHIN), agree=sql.SQL("({engine} = '' OR {engine} = {gateway})").format(engine=engine, gateway=gateway),
     )  # fmt: skip

@@ -140,6 +140,7 @@ observation = Table(
     PrimaryKeyConstraint("role", "account", "record_id"),
     CheckConstraint("role in ('gateway', 'engine')", name="role"),
     CheckConstraint("role = 'engine' or (account <> '' and model is not null)", name="gateway"),
+    Index("ix_observation_received_at", "received_at", postgresql_using="brin"),
     Index("ix_observation_request", "role", "account", "request_id"),
     Index("ix_observation_trace", "trace", "role", "received_at", postgresql_where=text("trace is not null")),
     Index("ix_observation_header", "header", "role", "received_at", postgresql_where=text("header is not null")),

@@ -36,6 +36,7 @@ CREATE TABLE observation (
     CONSTRAINT ck_observation_role CHECK (role IN ('gateway', 'engine')),
     CONSTRAINT ck_observation_gateway CHECK (role = 'engine' OR (account <> '' AND model IS NOT NULL))
 );
+CREATE INDEX ix_observation_received_at ON observation USING brin (received_at);
 CREATE INDEX ix_observation_request ON observation (role, account, request_id);
 CREATE INDEX ix_observation_trace ON observation (trace, role, received_at) WHERE trace IS NOT NULL;
 CREATE INDEX ix_observation_header ON observation (header, role, received_at) WHERE header IS NOT NULL;
