@@ -1,7 +1,7 @@
 """`ledger ingest`: telemetry files into the ledger."""
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,17 +10,41 @@ import click
 
 from ledger.cli.options import author_option, echo_json, format_option
 from ledger.cli.output import echo
+from ledger.contract.scalar import parse_duration
+from ledger.ingest.given import Given, instant_us
 from ledger.ingest.loader import Summary
+from ledger.printable import printable
 from ledger.store.database import open_database
 from ledger.workflows.ingest import CHECKED_ROWS, ENDINGS, FileReport, IngestOptions, check_files
 from ledger.workflows.ingest import ingest as ingest_files
+from ledger.workflows.unknown import Unknown
 
 _EXAMPLE = """\b
 Examples:
   ledger ingest telemetry/2026-05/
   ledger ingest --mapping gateway.yaml --account acme-bank access.jsonl.gz
+  ledger ingest --account acme-bank --start 2026-05-06T10:15:30Z vllm-bench.json
+  ledger ingest --source openrouter-total generations.json
+  ledger ingest --check new.csv
   zcat events.csv.gz | ledger ingest -
+
+`ledger formats` lists what is read without a mapping.
 """
+
+_SHOWN_FIRST = ("account", "request_id", "model", "received_at", "status")
+SHOWN_NAMES = 10  # accounts, models or queues of a file that no contract knows
+
+
+def _parsed(parse: Callable[[str], int]) -> Callable[[click.Context, click.Parameter, str | None], int | None]:
+    """A callback that reads an option as contracts read the same kind of value."""
+
+    def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
+        try:
+            return None if value is None else parse(value)
+        except ValueError as error:
+            raise click.BadParameter(str(error), ctx, param) from error
+
+    return callback
 
 
 @click.command(epilog=_EXAMPLE)
@@ -28,23 +52,35 @@ Examples:
 @click.option("--mapping", metavar="FILE", type=click.Path(path_type=Path), help="How to read the files: a mapping of your own (YAML).")
 @click.option("--source", metavar="NAME", help="How to read the files: a format that ledger knows. Default: found by the columns.")
 @click.option("--account", metavar="NAME", help="The account of rows that have none.")
+@click.option("--model", metavar="NAME", help="The model of rows that have none.")
+@click.option(
+    "--start",
+    metavar="INSTANT",
+    callback=_parsed(instant_us),
+    help="From when a file without instants counts, such as 2026-05-01T00:00:00Z.",
+)
+@click.option(
+    "--step", metavar="DURATION", callback=_parsed(parse_duration), help="From one record of such a file to the next, such as 1s."
+)
 @click.option("--strict", is_flag=True, help="Exit with 1 if a row was refused or is in conflict.")
 @click.option("--check", is_flag=True, help=f"Only show what would happen to the first {CHECKED_ROWS:,} rows of each file.")
-@click.option("--again", is_flag=True, help="Load content that was loaded under another mapping.")
+@click.option("--again", is_flag=True, help="Load content that was loaded under another mapping, or with other options.")
 @author_option
 @format_option
 @click.pass_obj
 def ingest(
     url: str | None, paths: tuple[str, ...], mapping: Path | None, source: str | None, account: str | None,
-    strict: bool, check: bool, again: bool, author: str, output_format: str,
+    model: str | None, start: int | None, step: int | None, strict: bool, check: bool, again: bool, author: str, output_format: str,
 ) -> None:  # fmt: skip
     """Load telemetry: CSV, JSON Lines, a JSON array or Parquet, plain, .gz or .zst; folders; - is standard input.
 
     Loading a file again adds nothing. Rows that break a rule are kept in quarantine with their line and reason, the rest is loaded.
+    The format is found by what the files contain. --check needs no database.
     """
     if mapping and source:
         raise click.UsageError("name either --mapping or --source")
-    options = IngestOptions(mapping=mapping, source=source, account=account, again=again)
+    given = Given(account=account, model=model, start_us=start, step_us=step)
+    options = IngestOptions(mapping=mapping, source=source, given=given, again=again)
     if check:
         reports = check_files(list(paths), options)
     else:
@@ -55,7 +91,8 @@ def ingest(
         total.add(report.summary)
     _warn(reports)
     if output_format == "json":
-        echo_json({"files": [_report_json(report) for report in reports], "total": _summary_json(total)})
+        unknown = sum((report.unknown for report in reports), Unknown())
+        echo_json({"files": [_report_json(report) for report in reports], "total": _summary_json(total), **_unknown_json(unknown)})
     else:
         _print_text(reports, total, check=check)
     refused = total.refused.total() + total.conflict > 0
@@ -73,15 +110,21 @@ def _progress() -> Iterator[tuple[Callable[[str, int], None], Callable[[int], No
         return
     from rich.console import Console
     from rich.markup import escape
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.text import Text
 
-    rate = TextColumn("{task.speed:,.0f} rows/s")
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), rate, TimeRemainingColumn())
+    class Rate(ProgressColumn):
+        """Rows a second; unknown before the first chunk is stored."""
+
+        def render(self, task: Task) -> Text:
+            return Text("" if task.speed is None else f"{task.speed:,.0f} rows/s")
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Rate(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=None)
 
         def on_file(name: str, rows: int) -> None:
-            bar.reset(task, description=escape(Path(name).name), total=rows)
+            bar.reset(task, description=escape(printable(Path(name).name)), total=rows)
 
         yield on_file, lambda rows: bar.advance(task, rows)
 
@@ -101,22 +144,29 @@ def _print_text(reports: list[FileReport], total: Summary, *, check: bool) -> No
         if report.error:
             continue
         echo(f"{report.path} ({report.mapping}): {_summary_text(report.summary, check=check)}")
+        if report.unmeasured:
+            echo(f"  a file of the format {report.mapping} has no latency: its requests are priced as not measured")
+        for text in _unknown_texts(report.unknown):
+            echo(f"  {text}")
         for line, reason, detail in report.refused_rows:
             echo(f"  line {line}: {reason}: {detail}")
         for row in report.sample:
-            echo("  " + ", ".join(f"{name}={value}" for name, value in row.items() if value is not None))
-    if len(reports) > 1:
+            shown = sorted(row.items(), key=lambda item: item[0] not in _SHOWN_FIRST)
+            echo("  would store: " + ", ".join(f"{name}={value}" for name, value in shown if value is not None))
+    if sum(report.error is None for report in reports) > 1:
         echo(f"in all: {_summary_text(total, check=check)}")
 
 
 def _summary_text(summary: Summary, *, check: bool) -> str:
-    refused = f"{summary.refused.total():,} refused"
-    if summary.refused:
-        refused += " (" + ", ".join(f"{count:,} {reason}" for reason, count in sorted(summary.refused.items()) if count) + ")"
-    if check:
-        text = f"{summary.read:,} looked at = {summary.new:,} fit + {refused}"
-    else:
-        text = f"{summary.read:,} read = {summary.new:,} new + {summary.duplicate:,} duplicate + {summary.conflict:,} conflict + {refused}"
+    refused = f"{summary.refused.total():,} refused{_named(summary.refused.items())}"
+    parts = [f"{summary.new:,} fit", refused]
+    if not check:
+        parts = [f"{summary.new:,} new", f"{summary.duplicate:,} duplicate", f"{summary.conflict:,} conflict", refused]
+    if summary.skipped.total():
+        parts.append(f"{summary.skipped.total():,} skipped{_named(summary.skipped.items())}")
+    if summary.merged:
+        parts.append(f"{summary.merged:,} merged")
+    text = f"{summary.read:,} {'looked at' if check else 'read'} = {' + '.join(parts)}"
     if summary.clamped:
         text += f"; {summary.clamped:,} clamped"
     if summary.earliest_us is not None and summary.latest_us is not None:
@@ -124,10 +174,35 @@ def _summary_text(summary: Summary, *, check: bool) -> str:
     return text
 
 
+def _named(counts: Iterable[tuple[str, int]]) -> str:
+    """` (2 bad_number, 1 future)`; empty if there are none."""
+    named = ", ".join(f"{count:,} {name}" for name, count in sorted(counts) if count)
+    return f" ({named})" if named else ""
+
+
+def _unknown_texts(unknown: Unknown) -> Iterator[str]:
+    """What the contracts do not know, most frequent first."""
+    accounts = [f"{account} ({count:,})" for account, count in unknown.unassigned.most_common()]
+    if accounts:
+        yield f"no contract covers the requests of {_first(accounts)}"
+    of_version: dict[tuple[str, int, str], list[str]] = {}
+    for (contract_id, version, what, name), count in unknown.unpriced.most_common():
+        of_version.setdefault((contract_id, version, what), []).append(f"{name} ({count:,})")
+    for (contract_id, version, what), names in sorted(of_version.items()):
+        yield f"{contract_id} version {version} has no {what} {_first(names)}"
+
+
+def _first(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return ", ".join(names[:SHOWN_NAMES]) + more
+
+
 def _report_json(report: FileReport) -> dict[str, object]:
     shown: dict[str, object] = {"file": report.path, "mapping": report.mapping, **_summary_json(report.summary)}
+    shown |= _unknown_json(report.unknown) | {"unmeasured": report.unmeasured}
     shown["ignored"] = list(report.ignored)
     shown["error"] = report.error.message if report.error else None
+    shown["cure"] = report.error.cure if report.error else None
     if report.sample or report.refused_rows:
         shown["events"] = list(report.sample)
         shown["refused_rows"] = [{"line": line, "reason": reason, "detail": detail} for line, reason, detail in report.refused_rows]
@@ -147,6 +222,16 @@ def _summary_json(summary: Summary) -> dict[str, object]:
         "clamped": summary.clamped,
         "earliest": _instant(summary.earliest_us),
         "latest": _instant(summary.latest_us),
+    }
+
+
+def _unknown_json(unknown: Unknown) -> dict[str, object]:
+    return {
+        "unassigned": dict(unknown.unassigned.most_common()),
+        "unpriced": [
+            {"contract": contract_id, "version": version, "what": what, "name": name, "requests": count}
+            for (contract_id, version, what, name), count in unknown.unpriced.most_common()
+        ],
     }
 
 

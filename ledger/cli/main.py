@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "contract list": ("ledger.cli.register:list_", "List the versions and when they are in force."),
     "contract show": ("ledger.cli.register:show", "Print a stored version as it was added."),
     "ingest": ("ledger.cli.ingest:ingest", "Load telemetry files."),
+    "formats": ("ledger.cli.formats:formats", "List the formats of telemetry, and print their mappings."),
     "quarantine list": ("ledger.cli.quarantine:list_rows", "Show the rows that were refused."),
     "quarantine dismiss": ("ledger.cli.quarantine:dismiss", "Say that a refused row needs nothing more."),
     "quarantine requeue": ("ledger.cli.quarantine:requeue", "Send refused rows in again."),

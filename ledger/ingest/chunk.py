@@ -18,14 +18,13 @@ from typing import IO
 import duckdb
 from sqlglot import exp
 
-from ledger.ingest.event_rules import Reason, define_macros, judge
-from ledger.ingest.expression import RECORD_COLUMN, field_key
-from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, TEXTS, Mapping, Role, Source
+from ledger.ingest.event_rules import HALF_NAMES, Reason, define_macros, judge
+from ledger.ingest.expression import RECORD_COLUMN, field_column, field_key
+from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, TEXTS, Mapping, Origin, Role, Source
 from ledger.ingest.record_file import RecordFile
 from ledger.store.events import EVENT_FIELDS
 from ledger.store.observations import HALF_FIELDS
 
-ACCOUNT_KEY = "#account"  # of a refused row's fields: the account that the command line gave
 LONGEST_FIELD = 1_000  # characters of a field that are kept with a refused row
 
 # What a row is known by in quarantine, so that it stands there once.
@@ -138,10 +137,28 @@ class Chunk:
         return tuple(rows)
 
     def first_events(self, limit: int) -> tuple[dict[str, object], ...]:
-        """The first events, as they would be stored."""
-        columns = ", ".join(f"event_{name}" for name in EVENT_FIELDS)
-        rows = self.connection.table("judged").filter("reason IS NULL").project(columns).limit(limit).fetchall()
-        return tuple(dict(zip(EVENT_FIELDS, row, strict=True)) for row in rows)
+        """The first events, or halves of requests with what joins them, as they would be stored."""
+        judged = self.connection.table("judged")
+        names = (*EVENT_FIELDS, *(name for name in HALF_NAMES if name in judged.columns))
+        columns = ", ".join(name if name in HALF_NAMES else f"event_{name}" for name in names)
+        rows = judged.filter("reason IS NULL").project(columns).limit(limit).fetchall()
+        return tuple(dict(zip(names, row, strict=True)) for row in rows)
+
+    def accounts(self) -> frozenset[str]:
+        """Whose events these are."""
+        rows = self.connection.table("judged").filter("reason IS NULL AND event_account IS NOT NULL").project("event_account").distinct()
+        return frozenset(account for (account,) in rows.fetchall())
+
+    def names_used(self, spans: Sequence[tuple[str, int, int | None]]) -> list[tuple[str, str, str, bool, int | None, int]]:
+        """Account, model, queue, whether the client was at fault, the place in `spans` that holds the receipt (None: none does), and how
+        many events are like that. A span is an account with its start and end (None: open) in microseconds since 1970."""
+        rows = [(place, *span) for place, span in enumerate(spans)]
+        self._list("covered_span", {"place": "BIGINT", "account": "VARCHAR", "starts_us": "BIGINT", "ends_us": "BIGINT"}, rows)
+        return self.connection.execute(
+            "SELECT event_account, event_model, event_queue, event_status BETWEEN 400 AND 498, place, count(*) FROM judged "
+            "LEFT JOIN covered_span ON account = event_account AND received_us >= starts_us AND (ends_us IS NULL OR received_us < ends_us) "
+            "WHERE reason IS NULL AND event_account IS NOT NULL GROUP BY ALL"
+        ).fetchall()
 
     def close(self) -> None:
         """Give back what the chunk holds."""
@@ -157,8 +174,8 @@ def judge_chunk(records: RecordFile, *, number: int, first: int, last: int, now_
     connection.execute("CREATE TEMP VIEW mapped AS " + mapped_select(mapping, records.fields).sql("duckdb"))
     connection.execute("CREATE TEMP VIEW chunk_fields AS " + _fields_select(records).sql("duckdb"))
     judge(connection, now_us=now_us, role=mapping.halves.role if mapping.halves else None, skips=bool(mapping.skip))
-    count_skipped = "SELECT skipped, count(*) FROM mapped WHERE skipped IS NOT NULL GROUP BY skipped"
-    skipped = connection.execute(count_skipped).fetchall() if mapping.skip else []
+    kinds = connection.execute("SELECT skipped, count(*) FROM mapped GROUP BY skipped").fetchall() if mapping.skip else []
+    skipped = Counter({kind: count for kind, count in kinds if kind is not None})
     refused = connection.execute("SELECT reason, count(*) FROM judged WHERE reason IS NOT NULL GROUP BY reason").fetchall()
     totals = connection.execute(
         "SELECT count(*) FILTER (event_clock_clamped), min(received_us), max(received_us) FROM judged WHERE reason IS NULL"
@@ -166,7 +183,7 @@ def judge_chunk(records: RecordFile, *, number: int, first: int, last: int, now_
     assert totals is not None
     return Chunk(
         number=number, first=first, last=last, refused=Counter({Reason(reason): count for reason, count in refused}),
-        skipped=Counter(dict(skipped)), clamped=totals[0], earliest_us=totals[1], latest_us=totals[2], connection=connection,
+        skipped=skipped, clamped=totals[0], earliest_us=totals[1], latest_us=totals[2], connection=connection,
     )  # fmt: skip
 
 
@@ -181,27 +198,59 @@ def mapped_select(mapping: Mapping, fields: Sequence[str]) -> exp.Select:
         halves = {"record_id": mapping.halves.record, "trace": mapping.halves.trace, "header": mapping.halves.header}
         columns += [exp.alias_(value.sql.copy() if value else _NULL_TEXT.copy(), name) for name, value in halves.items()]
     if mapping.skip:
-        kinds = exp.case()
+        kinds = exp.case().when(exp.column("#malformed", quoted=True).is_(exp.null()).not_(), _NULL_TEXT.copy())
         for name, condition in mapping.skip.items():
             kinds = kinds.when(condition.sql.copy(), exp.Literal.string(name))
         columns.append(exp.alias_(kinds, "skipped"))
     columns += [exp.alias_(_first(usable.get(name, [])), name) for name in (*TEXTS, *INTEGERS)]
     for name in DURATIONS:
         columns += _measured(name, usable.get(name, []), DURATION_POWERS)
-    if mapping.start_us is not None:
-        steps = exp.Mul(
-            this=exp.Literal.number(mapping.step_us),
-            expression=exp.paren(exp.Sub(this=exp.column(RECORD_COLUMN, quoted=True), expression=exp.Literal.number(1))),
-        )
-        instant = exp.cast(exp.Add(this=exp.cast(exp.Literal.number(mapping.start_us), "BIGINT"), expression=steps), "TEXT")
+    if mapping.origin is not None:
         columns += [
-            exp.alias_(instant, "received_at_text"),
+            exp.alias_(_since(mapping.origin, fields), "received_at_text"),
             exp.alias_(exp.Literal.number(0), "received_at_power"),
             exp.alias_(exp.false(), "received_at_twice"),
         ]
     else:
         columns += _measured("received_at", usable.get("received_at", []), EPOCH_POWERS)
-    return exp.select(*columns).from_("chunk_record")
+    return _numbers_once(exp.select(*columns))
+
+
+def _numbers_once(select: exp.Select) -> exp.Select:
+    """The select from `chunk_record`, in which each number that expressions read is parsed once, below them: DuckDB would otherwise keep
+    a vector for every step of every parsing."""
+    numbers: dict[str, exp.Expr] = {}
+
+    def named(node: exp.Expr) -> exp.Expr:
+        is_parsing = isinstance(node, exp.Anonymous) and node.name == "number_of"
+        if not is_parsing or any(isinstance(inner, exp.Anonymous) and inner.name == "number_of" for inner in node.expressions[0].walk()):
+            return node
+        name = f"#number {node.sql('duckdb')}"
+        numbers[name] = node.copy()
+        return exp.column(name, quoted=True)
+
+    found = select.transform(named)
+    if not numbers:
+        return select.from_("chunk_record")
+    parsed = [exp.alias_(number, name, quoted=True) for name, number in numbers.items()]
+    assert isinstance(found, exp.Select), "what became of a select"
+    return found.from_(exp.select("*", *parsed).from_("chunk_record").subquery("parsed"))
+
+
+def _since(origin: Origin, fields: Sequence[str]) -> exp.Expr:
+    """The instant, microseconds since 1970 as text; a text that is no time since the start stays as it is."""
+    assert origin.start_us is not None, "the start is given"
+    start, stepped = exp.cast(exp.Literal.number(origin.start_us), "BIGINT"), _NULL_TEXT.copy()
+    if origin.step_us is not None:
+        before = exp.paren(exp.Sub(this=exp.column(RECORD_COLUMN, quoted=True), expression=exp.Literal.number(1)))
+        steps = exp.Mul(this=exp.Literal.number(origin.step_us), expression=before)
+        stepped = exp.cast(exp.Add(this=start.copy(), expression=steps), "TEXT")
+    if origin.after is None or not any(path[0] in fields for path in origin.after.value.paths):
+        return stepped
+    after = _value(origin.after)
+    after_us = exp.func("duration_us", after.copy(), exp.Literal.number(DURATION_POWERS[origin.after.unit]))
+    instant = exp.cast(exp.Add(this=start, expression=after_us.copy()), "TEXT")
+    return exp.case().when(after.copy().is_(exp.null()), stepped).when(after_us.is_(exp.null()), after).else_(instant)
 
 
 def _value(source: Source) -> exp.Expr:
@@ -259,11 +308,11 @@ def _fields_select(records: RecordFile) -> exp.Select:
     """The fields of each record that the mapping reads, as JSON; and the line itself (`raw`) where it is no record, to be hashed only."""
     parts: list[exp.Expr] = []
     for path in records.read_paths:
-        shown = exp.func("left", exp.column(field_key(path), quoted=True), exp.Literal.number(LONGEST_FIELD))
+        shown = exp.func("left", exp.column(field_column(path), quoted=True), exp.Literal.number(LONGEST_FIELD))
         no_nul = exp.func("replace", shown, exp.func("chr", exp.Literal.number(0)), exp.Literal.string("�"))
         parts += [exp.Literal.string(field_key(path)), no_nul]
-    if records.mapping.account is not None:
-        parts += [exp.Literal.string(ACCOUNT_KEY), exp.Literal.string(records.mapping.account)]
+    for key, text in records.mapping.given.kept().items():
+        parts += [exp.Literal.string(key), exp.Literal.string(text)]
     if records.mapping.counts_records:
         parts += [exp.Literal.string(RECORD_COLUMN), exp.cast(exp.column(RECORD_COLUMN, quoted=True), "TEXT")]
     is_record = exp.column("#malformed", quoted=True).is_(exp.null())

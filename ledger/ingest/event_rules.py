@@ -21,7 +21,7 @@ CLOCK_NOISE_US = 10_000  # a queue this far below zero is clock noise; parts may
 FUTURE_US = 60 * 1_000_000
 
 _NAMES = ("account", "request_id", "model", "queue", "cold_start", "node")
-_HALF_NAMES = ("record_id", "trace", "header")  # of a record that is half of a request
+HALF_NAMES = ("record_id", "trace", "header")  # of a record that is half of a request
 _TOKENS = tuple(name for name in INTEGERS if name != "status")
 
 
@@ -53,7 +53,7 @@ class Rule:
 
 def _rules(role: Role | None) -> tuple[Rule, ...]:
     """Every rule that one row can break by itself, in order of precedence. `role` is None if it is a whole request."""
-    names = _NAMES if role is None else (*_NAMES, *_HALF_NAMES)
+    names = _NAMES if role is None else (*_NAMES, *HALF_NAMES)
     texts = [*names, "async_header_text"]
     needed = {
         None: ("account", "request_id", "model", "received_at_text"),
@@ -302,9 +302,10 @@ def judge(connection: duckdb.DuckDBPyConnection, *, now_us: int, role: Role | No
     event's (`event_...`), and of a half record_id, trace and header. `now_us` is the ingesting clock, microseconds since 1970.
     """
     connection.execute("SET VARIABLE now_us = $1::BIGINT", [now_us])
-    of_half = [] if role is None else [f"nullif({name}, '') AS {name}" for name in _HALF_NAMES]
-    cleaned, judged = ", ".join([_CLEANED, *of_half]), ", ".join([_JUDGED, *(() if role is None else _HALF_NAMES)])
-    relation = "(FROM mapped WHERE skipped IS NULL)" if skips else "mapped"
+    of_half = [] if role is None else [f"nullif({name}, '') AS {name}" for name in HALF_NAMES]
+    cleaned, judged = ", ".join([_CLEANED, *of_half]), ", ".join([_JUDGED, *(() if role is None else HALF_NAMES)])
+    # The limit keeps the filter above the mapping: below it, DuckDB would copy what each record was split into for every single value.
+    relation = f"(FROM (FROM mapped LIMIT {2**62}) WHERE skipped IS NULL)" if skips else "mapped"
     for projection in (cleaned, _PARSED, f"*, CASE {_VERDICT[role]} END AS verdict", judged):
         relation = f"(FROM {relation} SELECT {projection})"
     connection.execute(f"CREATE TEMP TABLE judged AS FROM {relation}")

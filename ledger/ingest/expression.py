@@ -51,6 +51,11 @@ def field_key(path: Path) -> str:
     return ".".join(path)
 
 
+def field_column(path: Path) -> str:
+    """The name of the field's column in DuckDB, which does not tell large letters from small ones: a large one has a mark before it."""
+    return ".".join("".join(f"^{letter}" if letter in "^." or letter.isupper() else letter for letter in name) for name in path)
+
+
 def parse_expression(text: str) -> Compiled:
     """Compile the text. Raises ExpressionRefused, in words, for anything outside the whitelist."""
     compiler = _Compiler()
@@ -163,7 +168,7 @@ class _Compiler:
         if any(not name or name.startswith("#") for name in path):
             raise ExpressionRefused(f"{node.sql('duckdb')!r}, which is no field")
         self.paths.add(path)
-        return exp.column(field_key(path), quoted=True)
+        return exp.column(field_column(path), quoted=True)
 
     def _number(self, node: exp.Expr) -> exp.Expr:
         node = _inside(node)

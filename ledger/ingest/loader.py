@@ -117,7 +117,7 @@ def load_file(
         )
     if others and not again:
         raise LedgerError(
-            f"{records.name}: this content was loaded under another mapping ({', '.join(others)})",
+            f"{records.name}: this content was loaded under another mapping ({', '.join(others)}), or with other options",
             cure="rows that the two read differently will be conflicts; --again loads it all the same",
         )
     if len(committed) == -(-records.records // chunk_rows):

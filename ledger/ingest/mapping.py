@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,9 +18,10 @@ import yaml
 from sqlglot import exp
 
 from ledger.contract.diagnostic import Diagnostic, Severity
-from ledger.contract.scalar import parse_duration, parse_instant
+from ledger.contract.scalar import parse_duration
 from ledger.errors import LedgerError
 from ledger.ingest.expression import RECORD_COLUMN, Compiled, ExpressionRefused, constant_compiled, parse_condition, parse_expression
+from ledger.ingest.given import EXAMPLES, Asked, Given, instant_us
 from ledger.ingest.unfolding import Unfolding
 
 SCHEMA = "ledger/mapping/v1"
@@ -32,7 +34,26 @@ DURATIONS = ("queue_us", "prefill_us", "decode_us", "inference_us", "ttft_us", "
 REQUIRED = ("request_id", "model", "received_at")
 REQUIRED_OF_ENGINE = ("request_id", "received_at")  # the model is the gateway's
 COLUMNS = (*TEXTS, *INTEGERS, *DURATIONS, "received_at")
+LONGEST_NAME = 50  # characters of an expression that messages show; a longer one is called by its column
 DELIMITERS = (",", ";", "\t", "|")
+# What a settlement may ask for, and the columns that answer it: any of them will do.
+FACTS = {
+    "account": ("account",),
+    "model": ("model",),
+    "input tokens": ("input_tokens",),
+    "cached input tokens": ("cached_input_tokens",),
+    "output tokens": ("output_tokens",),
+    "status": ("status",),
+    "any latency": DURATIONS,
+    "queue wait": ("queue_us",),
+    "time to the first token": ("ttft_us", "prefill_us"),
+    "time to the last token": ("e2e_us", "inference_us", "decode_us"),
+    "queue class": ("queue",),
+    "async header": ("async_header",),
+    "cold starts": ("cold_start",),
+    "node": ("node",),
+}
+_PARTS_OF_LATENCY = ("queue wait", "time to the first token", "time to the last token")
 
 T = TypeVar("T")
 
@@ -40,6 +61,7 @@ T = TypeVar("T")
 DURATION_POWERS = {"us": 0, "ms": 3, "s": 6, "ns": -3}
 EPOCH_POWERS = {"epoch_us": 0, "epoch_ms": 3, "epoch_s": 6, "epoch_ns": -3}
 RFC3339 = "rfc3339"
+ASK = "ask"  # in place of a value that the command line has to give
 _SKIP_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _OFFSET = re.compile(r"[+-]([01][0-9]|2[0-3]):[0-5][0-9]")
 
@@ -89,6 +111,18 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Instants of a file that has none of its own: the start, and the time `after` it that a record says, or a step for each record.
+
+    What is None is asked for, or not needed.
+    """
+
+    start_us: int | None
+    step_us: int | None
+    after: Source | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mapping:
     """How one source format becomes events. `sha256` is of its content, and of what the command line added to it."""
 
@@ -99,10 +133,10 @@ class Mapping:
     identify: tuple[str, ...]
     optional: frozenset[str]
     columns: dict[str, tuple[Source, ...]]
-    start_us: int | None  # instants of a file without any: start, and a step for each record
-    step_us: int
     sha256: str
-    account: str | None = None  # of rows that have none
+    origin: Origin | None = None
+    asks: frozenset[Asked] = frozenset()  # what the command line has to give
+    given: Given = field(default_factory=Given)
     halves: Halves | None = None  # None: each record is a request
     skip: dict[str, Compiled] = field(default_factory=dict)  # conditions of records that are no requests, by the name of their kind
     refusal: str | None = None  # why nothing can be loaded from such a file
@@ -113,7 +147,20 @@ class Mapping:
     def counts_records(self) -> bool:
         """Whether a record's number is part of its event."""
         columns = (column for value in self._values for column in value.sql.find_all(exp.Column))
-        return self.start_us is not None or any(column.name == RECORD_COLUMN for column in columns)
+        by_step = self.origin is not None and self.origin.step_us is not None
+        return by_step or any(column.name == RECORD_COLUMN for column in columns)
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """The FACTS that neither the file nor the command line says."""
+        known = {name for name, sources in self.columns.items() if sources} | set(self.asks)
+        lacking = [fact for fact, columns in FACTS.items() if known.isdisjoint(columns)]
+        return tuple(fact for fact in lacking if not ("any latency" in lacking and fact in _PARTS_OF_LATENCY))
+
+    @property
+    def is_unmeasured(self) -> bool:
+        """Whether none of its requests can have a latency."""
+        return self.halves is None and "any latency" in self.lacks
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
@@ -124,15 +171,51 @@ class Mapping:
     def _values(self) -> tuple[Compiled, ...]:
         halves = self.halves
         of_halves = (halves.record, halves.trace, halves.header) if halves else ()
-        of_columns = (source.value for sources in self.columns.values() for source in sources)
+        of_columns = [source.value for sources in self.columns.values() for source in sources]
+        of_columns += [self.origin.after.value] if self.origin and self.origin.after else []
         return (*of_columns, *(value for value in of_halves if value), *self.skip.values())
+
+    def filled(self, given: Given) -> "Mapping":
+        """The mapping that fills what is empty with what is given."""
+        columns, digest = dict(self.columns), self.sha256
+        for asked, text in given.texts():
+            if asked in (Asked.ACCOUNT, Asked.MODEL):
+                columns[asked] = (*columns.get(asked, ()), Source(name=f"--{asked}", value=constant_compiled(text)))
+            # As it always was for an account, so that what was loaded before is known again.
+            digest = hashlib.sha256((f"{digest}\n{text}" if asked is Asked.ACCOUNT else f"{digest}\0{asked}\0{text}").encode()).hexdigest()
+        origin = self.origin
+        if origin is not None:
+            origin = replace(
+                origin,
+                start_us=given.start_us if Asked.START in self.asks else origin.start_us,
+                step_us=given.step_us if Asked.STEP in self.asks else origin.step_us,
+            )
+        return replace(self, columns=columns, sha256=digest, origin=origin, given=given)
 
     def for_account(self, account: str) -> "Mapping":
         """The mapping that fills an empty account with this one."""
-        given = tuple(self.columns.get("account", ()))
-        filled = (*given, Source(name="--account", value=constant_compiled(account)))
-        digest = hashlib.sha256(f"{self.sha256}\n{account}".encode()).hexdigest()
-        return replace(self, columns={**self.columns, "account": filled}, sha256=digest, account=account)
+        return self.filled(Given(account=account))
+
+    def check_given(self, file: object, fields: Iterable[str]) -> None:
+        """Raises LedgerError if the mapping asks for more than is given, of a file with these fields; or for no start, and one is given."""
+        given = {asked for asked, _ in self.given.texts()}
+        needed = set(self.asks)
+        if self.origin and self.origin.after and any(path[0] in fields for path in self.origin.after.value.paths):
+            needed.discard(Asked.STEP)
+        lacking = [asked for asked in Asked if asked in needed - given]
+        if lacking:
+            words = {Asked.ACCOUNT: "account", Asked.MODEL: "model", Asked.START: "instant", Asked.STEP: "time between its records"}
+            raise LedgerError(
+                f"{file}: a file of the format {self.name} does not say its {', '.join(words[asked] for asked in lacking)}",
+                cure="add " + ", and ".join(EXAMPLES[asked] for asked in lacking),
+            )
+        unasked = [asked for asked in Asked if asked in (given & {Asked.START, Asked.STEP}) - self.asks]
+        if unasked:
+            raise LedgerError(
+                f"{file}: a file of the format {self.name} says itself when its records were received, and --{unasked[0]} is for those "
+                "that do not",
+                cure=f"load it without --{unasked[0]}",
+            )
 
 
 class MappingRefused(LedgerError):
@@ -143,8 +226,9 @@ class MappingRefused(LedgerError):
         super().__init__("\n".join(str(diagnostic) for diagnostic in self.diagnostics), cure="docs/operators-ingest.md shows a mapping")
 
 
+@cache
 def built_in_mappings() -> dict[str, Mapping]:
-    """The mappings that ledger brings, by name."""
+    """The mappings that ledger brings, by name; read once."""
     mappings = (read_mapping(path) for path in sorted(BUILT_IN.glob("*.yaml")))
     return {mapping.name: mapping for mapping in mappings}
 
@@ -172,6 +256,7 @@ class _Reader:
 
     file: str
     findings: list[Diagnostic]
+    asks: set[Asked] = field(default_factory=set)
 
     def refuse(self, node: yaml.Node | None, code: str, found: str, expected: str, cure: str = "correct the mapping") -> None:
         line, column = (node.start_mark.line + 1, node.start_mark.column + 1) if node is not None else (0, 0)
@@ -201,7 +286,7 @@ class _Reader:
         file_format = self._one_of(reader["format"], tuple(FileFormat)) if "format" in reader else None
         unfolding = self._one_of(reader["unfold"], tuple(Unfolding)) if "unfold" in reader else None
         halves = self._halves(keys)
-        columns, start_us, step_us = self._columns(keys["columns"], halves) if not refused else ({}, None, 0)
+        columns, origin = self._columns(keys["columns"], halves) if not refused else ({}, None)
         return Mapping(
             name=self._text(keys["name"]) or "",
             description=(self._text(keys["description"]) or "") if "description" in keys else "",
@@ -210,9 +295,9 @@ class _Reader:
             identify=self._names(keys["identify"]),
             optional=frozenset(self._names(keys["optional"]) if "optional" in keys else ()),
             columns=columns,
-            start_us=start_us,
-            step_us=step_us,
             sha256=hashlib.sha256(content).hexdigest(),
+            origin=origin,
+            asks=frozenset(self.asks),
             halves=halves,
             skip=self._skip(keys["skip"]) if "skip" in keys else {},
             refusal=self._text(keys["refuse"]) if refused else None,
@@ -298,30 +383,44 @@ class _Reader:
             return None
         return text
 
-    def _columns(self, node: yaml.Node, halves: Halves | None) -> tuple[dict[str, tuple[Source, ...]], int | None, int]:
+    def _columns(self, node: yaml.Node, halves: Halves | None) -> tuple[dict[str, tuple[Source, ...]], Origin | None]:
         columns: dict[str, tuple[Source, ...]] = {}
-        start_us, step_us = None, 0
+        origin = None
         required = REQUIRED_OF_ENGINE if halves and halves.role is Role.ENGINE else REQUIRED
         for name, value in (self._keys(node, required=required, allowed=tuple(c for c in COLUMNS if c not in required)) or {}).items():
-            if name == "received_at" and isinstance(value, yaml.MappingNode) and "start" in (key.value for key, _ in value.value):
-                start_us, step_us = self._start_and_step(value)
+            constants = {key.value: key_value.value for key, key_value in value.value} if isinstance(value, yaml.MappingNode) else {}
+            if name == "received_at" and "start" in constants:
+                origin = self._origin(value)
+                columns[name] = ()
+            elif name in (Asked.ACCOUNT, Asked.MODEL) and constants == {"constant": ASK}:
+                self.asks.add(Asked(name))
                 columns[name] = ()
             elif isinstance(value, yaml.SequenceNode):
                 columns[name] = tuple(source for item in value.value if (source := self._source(name, item)))
             else:
                 source = self._source(name, value)
                 columns[name] = (source,) if source else ()
-        return columns, start_us, step_us
+        return columns, origin
 
-    def _start_and_step(self, node: yaml.Node) -> tuple[int | None, int]:
-        keys = self._keys(node, required=("start", "step"), allowed=())
+    def _origin(self, node: yaml.Node) -> Origin | None:
+        keys = self._keys(node, required=("start",), allowed=("step", "value", "unit"))
         if keys is None:
-            return None, 0
-        start = self._parsed(keys["start"], parse_instant)
-        step_us = self._parsed(keys["step"], parse_duration)
-        if start is None or step_us is None:
-            return None, 0
-        return int(start.timestamp()) * 1_000_000 + start.microsecond, step_us
+            return None
+        if not {"step", "value"} & set(keys):
+            expected = "step: the time from one record to the next, or value: the time since the start"
+            self.refuse(node, "missing-key", "no step and no value", expected)
+            return None
+        known: dict[Asked, int | None] = {Asked.START: None, Asked.STEP: None}
+        for asked in known:
+            if asked in keys and self._text(keys[asked]) == ASK:
+                self.asks.add(asked)
+            elif asked in keys:
+                known[asked] = self._parsed(keys[asked], instant_us if asked is Asked.START else parse_duration)
+        # Read like a duration, since it is one: the time since the start.
+        pairs = [pair for pair in node.value if pair[0].value in ("value", "unit")]
+        since = yaml.MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
+        after = self._source("e2e_us", since) if "value" in keys else None
+        return Origin(start_us=known[Asked.START], step_us=known[Asked.STEP], after=after)
 
     def _parsed(self, node: yaml.Node, parse: Callable[[object], T]) -> T | None:
         text = self._text(node)
@@ -364,7 +463,7 @@ class _Reader:
         cast = self._one_of(keys["cast"], ("integer_from_decimal",)) if "cast" in keys else None
         if compiled is None or unit is None:
             return None
-        name = value.value if isinstance(value, yaml.ScalarNode) else column
+        name = str(value.value) if len(value.value) <= LONGEST_NAME else column.removesuffix("_us")
         return Source(name=name, value=compiled, unit=unit, offset=offset or "", integer_from_decimal=cast is not None)
 
     @staticmethod

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,15 +21,17 @@ from sqlglot import exp
 
 from ledger.errors import LedgerError
 from ledger.ingest.compression import Compression, check_whole, compression_of, decompressed
-from ledger.ingest.expression import FILE_STEM_COLUMN, MACROS, RECORD_COLUMN, field_key
+from ledger.ingest.expression import FILE_STEM_COLUMN, MACROS, RECORD_COLUMN, field_column, field_key
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import DELIMITERS, FileFormat, Mapping
-from ledger.ingest.unfolding import START_BYTES, Unfolding, unfolder, unfolding_of
+from ledger.ingest.unfolding import PLAIN, START_BYTES, Broken, Unfolding, unfolder, unfolding_of
 
 MEMORY_MB = 96
 SAMPLED_RECORDS = 10_000  # in which the fields of a JSON file are looked up
 LONGEST_QUOTED_LINES = 1_000  # lines that one quoted CSV cell may span
 LARGEST_BROKEN_ARRAY_BYTES = 64_000_000
+SHOWN_FIELDS = 12  # of a file that no format fits
+NEAREST_FORMATS = 3
 
 _LINE_DIGITS = 15  # of the line's number before an unfolded record
 _NO_SPACE = re.compile(r"[^ \t\r\n]")
@@ -107,7 +109,7 @@ class RecordFile:
         self, *, line: exp.Expr, record: exp.Expr, malformed: exp.Expr, raw: exp.Expr,
         cells: dict[FieldPath, exp.Expr],
     ) -> exp.Select:  # fmt: skip
-        fields = [exp.alias_(cells.get(path, exp.cast(exp.null(), "TEXT")), field_key(path), quoted=True) for path in self.mapping.paths]
+        fields = [exp.alias_(cells.get(path, exp.cast(exp.null(), "TEXT")), field_column(path), quoted=True) for path in self.mapping.paths]
         return exp.select(
             exp.alias_(line, "#line", quoted=True),
             exp.alias_(record, RECORD_COLUMN, quoted=True),
@@ -180,7 +182,12 @@ def _read(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Map
     if start == b"PAR1":
         return _read_parquet(connection, path, mappings, source)
     kind = unfolding_of(_start_of(path, compression))
-    mappings = tuple(mapping for mapping in mappings if mapping.unfolding == kind)
+    named, mappings = mappings, tuple(mapping for mapping in mappings if mapping.unfolding == (None if kind in PLAIN else kind))
+    if not mappings:
+        raise LedgerError(
+            f"{path}: no file of the format {', '.join(mapping.name for mapping in named)}",
+            cure="leave out --source or --mapping, so that the format is found by what the file contains",
+        )
     if kind is not None:
         _load_unfolded(connection, path, source, compression, kind)
         return _described_json(connection, path, mappings, FileFormat.JSON_LINES)
@@ -210,8 +217,11 @@ def _load_unfolded(connection: duckdb.DuckDBPyConnection, path: Path, source: st
     """The table `record` of the flat records that stand inside the file's own, each with its line of the file."""
     unfolded = Path(source).with_name("unfolded")
     with unfolded.open("wb") as file:
-        for line, text in unfolder(kind).unfold(decompressed(path, compression)):
-            file.write(b"%0*d%b\n" % (_LINE_DIGITS, line, text))
+        try:
+            for line, text in unfolder(kind).unfold(decompressed(path, compression)):
+                file.write(b"%0*d%b\n" % (_LINE_DIGITS, line, text))
+        except Broken as error:
+            raise LedgerError(f"{path}: {error}", cure="repair or split it; docs/operators-ingest.md says what can be read") from error
     _load_lines(connection, path, str(unfolded), Compression.NONE)
     unfolded.unlink()
     connection.execute(
@@ -444,16 +454,35 @@ def _chosen(
         if mapping.refusal is not None:
             raise LedgerError(f"{path}: {mapping.description.removesuffix('.')}, which cannot be settled", cure=mapping.refusal)
         _check_fields(path, mapping, fields)
+        mapping.check_given(path, fields)
         return found[0]
     if found:
         names = ", ".join(sorted({mapping.name for mapping, _, _ in found}))
-        raise LedgerError(f"{path}: more than one format fits: {names}", cure="name one with --source")
-    fields = max(fields_by_delimiter.values(), key=len)
-    shown = ", ".join(fields[:12]) + (", ..." if len(fields) > 12 else "")
-    wanted = "; ".join(f"{mapping.name} needs {', '.join(mapping.identify)}" for mapping in mappings)
-    raise LedgerError(
-        f"{path}: a {file_format} file with the fields {shown}, which no format fits ({wanted})",
-        cure="write a mapping and name it with --mapping",
+        raise LedgerError(
+            f"{path}: more than one format fits, and the file does not say which it is: {names}",
+            cure="name one with --source; `ledger formats` says what each takes for granted",
+        )
+    raise _unknown_format(path, mappings, file_format, list(fields_by_delimiter.values()))
+
+
+def _unknown_format(path: Path, mappings: tuple[Mapping, ...], file_format: FileFormat, readings: Sequence[tuple[str, ...]]) -> LedgerError:
+    """No mapping fits: what the file has, the formats that come nearest, and what they miss."""
+    fields = max(readings, key=len)
+    shown = ", ".join(fields[:SHOWN_FIELDS]) + (", ..." if len(fields) > SHOWN_FIELDS else "")
+    near = []
+    for mapping in mappings:
+        reading = max(readings, key=lambda names: len(set(mapping.identify) & set(names)))
+        missed = [name for name in mapping.identify if name not in reading]
+        found = len(mapping.identify) - len(missed)
+        if mapping.refusal is None and missed and (found or len(mappings) == 1):
+            near.append((len(missed) / len(mapping.identify), -found, mapping.name, missed))
+    near.sort()
+    close = [one for one in near if one[0] <= 0.5] or near[:1]
+    nearest = [f"{name}, which misses {', '.join(missed)}" for _, _, name, missed in close[:NEAREST_FORMATS]]
+    named = f"; nearest {'is' if len(nearest) == 1 else 'are'} {'; '.join(nearest)}" if nearest else ""
+    return LedgerError(
+        f"{path}: no format fits a {file_format} file with the fields {shown}{named}",
+        cure="`ledger formats` lists the formats and what they are for; for a log of your own write a mapping and name it with --mapping",
     )
 
 

@@ -12,9 +12,10 @@ from datetime import datetime
 from pathlib import Path
 
 from ledger.errors import LedgerError
-from ledger.ingest.chunk import ACCOUNT_KEY, Chunk, judge_chunk
+from ledger.ingest.chunk import Chunk, judge_chunk
 from ledger.ingest.event_rules import since_1970_us
 from ledger.ingest.expression import RECORD_COLUMN, field_key
+from ledger.ingest.given import Given
 from ledger.ingest.mapping import FileFormat
 from ledger.ingest.mapping import Mapping as SourceMapping
 from ledger.ingest.record_file import open_records
@@ -25,12 +26,13 @@ def judged_rows(
     rows: Sequence[Mapping[str, str | None]], mapping: SourceMapping, *, name: str, now: datetime, first_record: int = 1
 ) -> Iterator[Chunk]:
     """The rows, judged; `name` stands for their file, and they are numbered from `first_record`."""
-    anyhow = replace(mapping, file_format=None, delimiter=None, identify=(), optional=frozenset(path[0] for path in mapping.paths))
+    optional = frozenset(path[0] for path in mapping.paths)
+    anyhow = replace(mapping, file_format=None, delimiter=None, identify=(), optional=optional, unfolding=None)
     with tempfile.TemporaryDirectory(prefix="ledger-rows-") as folder:
         file = Path(folder, "rows.jsonl")
         with file.open("w", encoding="utf-8") as lines:
             for row in rows:
-                lines.write(json.dumps(_nested(row, mapping)) + "\n")
+                lines.write(json.dumps({"#row": True} | _nested(row, mapping)) + "\n")  # so that no row looks like a document
         with open_records(file, (anyhow,), name=name) as records:
             assert records.file_format is FileFormat.JSON_LINES
             numbered = replace(records, first_row=1 - first_record)
@@ -42,9 +44,9 @@ def judged_rows(
 
 def mapping_of(fields: Mapping[str, str | None], candidates: Sequence[SourceMapping], *, sha256: str, name: str) -> SourceMapping:
     """The mapping under which the fields were read. Raises LedgerError if it is none of the candidates."""
-    account = fields.get(ACCOUNT_KEY)
+    given = Given.of_fields(fields)
     for candidate in candidates:
-        mapping = candidate.for_account(account) if account else candidate
+        mapping = candidate.filled(given)
         if mapping.sha256 == sha256:
             return mapping
     raise LedgerError(f"the mapping {name} under which the row was read is not at hand", cure="name its file with --mapping")

@@ -10,19 +10,21 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ledger.errors import LedgerError
-from ledger.ingest.chunk import judge_chunk
+from ledger.ingest.chunk import Chunk, judge_chunk
 from ledger.ingest.event_rules import since_1970_us
+from ledger.ingest.given import Given
 from ledger.ingest.loader import Summary, load_file
 from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
 from ledger.ingest.record_file import RecordFile, open_records
 from ledger.store.database import Database
 from ledger.store.events import analyze_events
-from ledger.workflows.upkeep import LoadUpkeep
+from ledger.workflows.unknown import Unknown, UnknownNames
+from ledger.workflows.upkeep import ChunkUpkeep, LoadUpkeep
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".parquet")
 ANALYZED_ROWS = 50_000  # new ones after which the plans of a settlement would be bad
@@ -32,12 +34,15 @@ SHOWN_ROWS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReport:
-    """What became of one file. `error` is None unless it could not be read; `sample` are rows as they would be stored (check only)."""
+    """What became of one file. `error` is None unless it could not be read; `unmeasured` says that its format has no latency; `sample` are
+    rows as they would be stored (check only)."""
 
     path: str
     mapping: str | None
     summary: Summary
     ignored: tuple[str, ...] = ()
+    unmeasured: bool = False
+    unknown: Unknown = field(default_factory=Unknown)
     error: LedgerError | None = None
     refused_rows: tuple[tuple[int, str, str], ...] = ()
     sample: tuple[dict[str, object], ...] = ()
@@ -45,11 +50,11 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestOptions:
-    """How to read: a mapping file or a built-in source by name (neither: found by the columns), and the account where none is given."""
+    """How to read: a mapping file or a built-in source by name (neither: found by the columns), and what the files do not say."""
 
     mapping: Path | None = None
     source: str | None = None
-    account: str | None = None
+    given: Given = field(default_factory=Given)
     again: bool = False
 
 
@@ -68,13 +73,24 @@ def ingest(
     """
     mappings = _mappings(options)
     reports: list[FileReport] = []
-    upkeep = LoadUpkeep(database)
+    upkeep, names = LoadUpkeep(database), UnknownNames(database)
+
+    def looked_at(chunk: Chunk) -> ChunkUpkeep:
+        names.look_at(chunk)
+        return upkeep.of(chunk)
+
     for path in _files(paths):
         with _reported(path, reports), _opened(path, mappings) as records:
             if on_file:
                 on_file(path, records.records)
-            summary = load_file(database, records, author=author, upkeep=upkeep.of, again=options.again, on_progress=on_progress)
-            reports.append(FileReport(path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored))
+            names.take()
+            summary = load_file(database, records, author=author, upkeep=looked_at, again=options.again, on_progress=on_progress)
+            reports.append(
+                FileReport(
+                    path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored,
+                    unmeasured=records.mapping.is_unmeasured, unknown=names.take(),
+                )
+            )  # fmt: skip
     upkeep.finish()
     if sum(report.summary.new for report in reports) >= ANALYZED_ROWS:
         with database.engine.begin() as connection:
@@ -92,13 +108,14 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
         with _reported(path, reports), _opened(path, mappings) as records:
             chunk = judge_chunk(records, number=0, first=0, last=min(records.records, CHECKED_ROWS), now_us=now_us)
             summary = Summary(
-                read=chunk.read, new=chunk.events, refused=chunk.refused, clamped=chunk.clamped, earliest_us=chunk.earliest_us,
-                latest_us=chunk.latest_us,
+                read=chunk.read, new=chunk.events, refused=chunk.refused, skipped=chunk.skipped, clamped=chunk.clamped,
+                earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
             )  # fmt: skip
             reports.append(
                 FileReport(
                     path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored,
-                    refused_rows=chunk.first_refused(SHOWN_ROWS), sample=chunk.first_events(SHOWN_ROWS),
+                    unmeasured=records.mapping.is_unmeasured, refused_rows=chunk.first_refused(SHOWN_ROWS),
+                    sample=chunk.first_events(SHOWN_ROWS),
                 )
             )  # fmt: skip
             chunk.close()
@@ -115,9 +132,9 @@ def _mappings(options: IngestOptions) -> tuple[Mapping, ...]:
         mappings = [built_in[options.source]]
     else:
         raise LedgerError(
-            f"there is no source {options.source}", cure=f"name one of {', '.join(built_in)}, or a file with --mapping", exit_code=2
+            f"there is no format {options.source}", cure="`ledger formats` lists them; name a file of your own with --mapping", exit_code=2
         )
-    return tuple(mapping.for_account(options.account) if options.account else mapping for mapping in mappings)
+    return tuple(mapping.filled(options.given) for mapping in mappings)
 
 
 def _files(paths: list[str]) -> Iterator[str]:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from ledger.errors import LedgerError
 from ledger.ingest.event_rules import Reason
+from ledger.ingest.given import Given
 from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
 from ledger.ingest.resubmission import judged_rows, mapping_of, record_number
 from ledger.store.cells import change_events
@@ -62,8 +63,7 @@ def requeue_rows(database: Database, ids: Sequence[int], *, mapping: Path | None
         candidates = list(built_in_mappings().values())
         groups: dict[tuple[str, str, int | None], list[tuple[RefusedRow, Mapping]]] = defaultdict(list)
         for row in rows:
-            account = row.fields.get("#account")
-            used = given.for_account(account) if given and account else given
+            used = given.filled(Given.of_fields(row.fields)) if given else given
             used = used or mapping_of(row.fields, candidates, sha256=row.mapping_sha256, name=row.mapping)
             groups[(used.sha256, row.source, record_number(row.fields))].append((row, used))
         requeue = _Requeue(connection=connection, database=database, author=author, reason=reason)

@@ -225,15 +225,6 @@ def test_content_loaded_under_another_mapping_is_refused_without_again(tmp_path:
     assert (again.exit_code, totals(again.stdout)) == (0, counts(read=1, duplicate=1))
 
 
-def test_check_shows_the_rows_and_writes_nothing(tmp_path: Path, run_ledger: Run, query: Query) -> None:
-    file = write_rows(tmp_path / "rows.csv", [row(request_id="r1"), row(request_id="")])
-    result = run_ledger("ingest", "--check", file)
-    assert "2 looked at = 1 fit + 1 refused (1 missing_field)" in result.stdout
-    assert "line 3: missing_field: request_id is empty" in result.stdout
-    assert "request_id=r1" in result.stdout
-    assert query("SELECT count(*) FROM batch") == [{"count": 0}]
-
-
 def _many_rows(rows: int) -> list[str]:
     lines = [row(account=f"a{n % 3}", request_id=f"r{n}", tokens=n) for n in range(rows)]
     lines[7], lines[rows // 2] = row(request_id=""), row(request_id="", tokens=3)

@@ -14,7 +14,19 @@ START_BYTES = 65_536  # of the content, by which its kind is recognised
 
 
 class Unfolding(StrEnum):
-    """The kinds of files, by the name of their module."""
+    """The kinds of files, by the name of their module; the first one that fits is it."""
+
+    VLLM_BENCH = "vllm_bench"
+    PROMETHEUS_TEXT = "prometheus_text"
+    LISTED = "listed"
+
+
+# What these give are the records as they stand in the file, so that no mapping has to ask for it.
+PLAIN = frozenset({Unfolding.LISTED})
+
+
+class Broken(ValueError):
+    """The file is not what it looked like; the message says what was found."""
 
 
 class Unfolder(Protocol):
@@ -25,7 +37,8 @@ class Unfolder(Protocol):
         ...
 
     def unfold(self, pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-        """The records of the content: line of the source, and a JSON object on one line. Memory does not grow with the file."""
+        """The records of the content: line of the source, and a JSON object on one line. Memory does not grow with the file, or Broken is
+        raised where it would."""
         ...
 
 

@@ -1,0 +1,60 @@
+"""What a file cannot say and the command line does: the account, the model, and when the first record was received.
+
+Takes texts of options and gives a `Given`; a mapping is filled with it, and its hash says so. Source: specification, section 2.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ledger.contract.scalar import parse_instant
+
+
+class Asked(StrEnum):
+    """What a mapping asks for, by the name of the option."""
+
+    ACCOUNT = "account"
+    MODEL = "model"
+    START = "start"
+    STEP = "step"
+
+
+# What the user adds to the command.
+EXAMPLES = {
+    Asked.ACCOUNT: "--account NAME, whose requests these are",
+    Asked.MODEL: "--model NAME, which served them",
+    Asked.START: "--start 2026-05-01T00:00:00Z, the instant from which the file counts",
+    Asked.STEP: "--step 1s, the time from one record to the next",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """Fills what is empty: account and model; the instant from which a file counts, microseconds since 1970, and its step."""
+
+    account: str | None = None
+    model: str | None = None
+    start_us: int | None = None
+    step_us: int | None = None
+
+    def texts(self) -> Iterator[tuple[Asked, str]]:
+        """What is given, in a fixed order."""
+        for asked, value in zip(Asked, (self.account, self.model, self.start_us, self.step_us), strict=True):
+            if value is not None:
+                yield asked, str(value)
+
+    def kept(self) -> dict[str, str]:
+        """What is kept with a refused row's fields, so that its mapping can be filled again: `#account` and so on."""
+        return {f"#{asked}": text for asked, text in self.texts()}
+
+    @classmethod
+    def of_fields(cls, fields: Mapping[str, str | None]) -> "Given":
+        """What was kept with these fields."""
+        account, model, start, step = (fields.get(f"#{asked}") or None for asked in Asked)
+        return cls(account=account, model=model, start_us=int(start) if start else None, step_us=int(step) if step else None)
+
+
+def instant_us(text: object) -> int:
+    """Microseconds since 1970 of an RFC 3339 text with an offset. Raises ValueError, in words, if it is none."""
+    instant = parse_instant(text)
+    return int(instant.timestamp()) * 1_000_000 + instant.microsecond

@@ -1,0 +1,54 @@
+"""The commands and the mapping of the page on loading do what it says."""
+
+import gzip
+import re
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+
+from ledger.ingest.mapping import built_in_mappings
+from tests.ingest.sample_rows import GOLDEN, row, write_rows
+
+PAGE = (Path(__file__).parents[2] / "docs" / "operators-ingest.md").read_text()
+LOG = """trace_id;span_id;started;ended;tenant;model;queue_time;prompt_tokens;completion_tokens;state;error_code;path
+t;s1;1778033730118;1778033732284;acme;DeepSeek-V4;0.0214;1830.0;95;success;;/v1
+t;s2;1778033730118;1778033732284;acme;DeepSeek-V4;;1830;;failed;503;/v1
+t;s3;1778033730118;1778033732284;acme;DeepSeek-V4;;;;success;;/healthz
+"""
+
+
+def test_the_commands_run_as_written(run_ledger: Callable[..., Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("telemetry/2026-05").mkdir(parents=True)
+    write_rows(Path("telemetry/2026-05/rows.csv"), [row(request_id="r1")])
+    Path("gateway.yaml").write_text(re.findall(r"```yaml\n(.+?)```", PAGE, re.DOTALL)[0])
+    Path("access.csv.gz").write_bytes(gzip.compress(LOG.encode()))
+    Path("new.csv").write_text(LOG)
+    specimens = {"vllm-bench.json": "vllm-bench.json", "aiperf.jsonl": "profile_export.jsonl", "llmperf.json": "llmperf.json",
+                 "openrouter.json": "generations.json"}  # fmt: skip
+    for specimen, name in specimens.items():
+        shutil.copy(GOLDEN / "formats" / specimen, name)
+    commands = [re.split(" {2,}", line)[0] for line in re.findall(r"^    ledger ((?:ingest|formats).*)$", PAGE, re.MULTILINE)]
+    said = {}
+    for command in commands:
+        result = run_ledger(*shlex.split(command), now="2026-06-01T00:00:00Z")
+        assert result.exit_code == 0, f"{command}: {result.stderr}"
+        said[command] = result.stdout
+    assert len(commands) == 9
+    assert (
+        "3 read = 2 new + 0 duplicate + 0 conflict + 0 refused + 1 skipped (1 health_check);"
+        in said["ingest --mapping gateway.yaml access.csv.gz"]
+    )
+    assert (
+        "request_id=t/s1, model=deepseek-v4, queue_us=21400, e2e_us=2166000, input_tokens=1830,"
+        in said["ingest --check --mapping gateway.yaml new.csv"]
+    )
+
+
+def test_every_format_is_on_the_page() -> None:
+    named = set(re.findall(r"`([a-z-]+)`", PAGE))
+    assert {mapping.name for mapping in built_in_mappings().values() if mapping.refusal is None} <= named

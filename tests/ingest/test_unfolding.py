@@ -1,0 +1,111 @@
+"""Files whose records do not stand one by one: every record comes out once, whole, with its line, however the content arrives."""
+
+import json
+
+import pytest
+
+from ledger.ingest.unfolding import Broken, listed, unfolding_of, vllm_bench
+
+HARD = r'{"t": "}\"]{[\\", "u": "ü", "n": [{"a": {}}, []], "e": {}}'
+LISTED = {
+    "an answer": ('{"data": [' + HARD + ",\n" + HARD + '], "meta": {"page": 1}}', [(1, HARD), (2, HARD)]),
+    "an empty answer": ('{"data": [], "meta": {}}', []),
+    "one object under data": ('{"data": {"a": 1}}\n', [(1, '{"a": 1}')]),
+    "data beside other fields": ('{\n"data": {"a": 1}, "id": 2}', [(1, '{"data": {"a": 1}, "id": 2}')]),
+    "objects over several lines": ('{\n "a": 1\n}\n{\n "a": 2\n}\n', [(1, '{"a": 1}'), (4, '{"a": 2}')]),
+    "several answers": ('{"data": [{"a": 1}]}\n{"data": [{"a": 2}]}\n', [(1, '{"a": 1}'), (2, '{"a": 2}')]),
+    "a trace": (
+        '{"trace": {"userId": "u", "n": 3, "input": null}, "observations": [{"a": 1}, {}]}',
+        [
+            (1, '{"trace": {"userId": "u", "n": "3", "input": null}, "a": 1}'),
+            (1, '{"trace": {"userId": "u", "n": "3", "input": null}}'),
+        ],
+    ),
+    "no records among them": ('{"data": [\n17, {"a": 1},\n\n"x"\n]}', [(2, "17"), (2, '{"a": 1}'), (4, '"x"')]),
+    "a text behind them": ('{\n"a": 1\n}\nend', [(1, '{"a": 1}'), (4, "end")]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_listed_records_come_out_alike_in_pieces_of_any_size(name: str) -> None:
+    content, expected = LISTED[name]
+    for size in (1, 2, 3, 7, len(content.encode())):
+        pieces = [content.encode()[at : at + size] for at in range(0, len(content.encode()), size)]
+        found = [(line, text.decode()) for line, text in listed.unfold(pieces)]
+        assert all("\n" not in text for _, text in found)
+        assert [(line, _read(text)) for line, text in found] == [(line, _read(text)) for line, text in expected], size
+
+
+def _read(text: str) -> object:
+    try:
+        return json.loads(text, parse_int=str)  # some are written anew, with their numbers as texts
+    except ValueError:
+        return text
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"data": [{"a": 1}', "ends in the middle"),
+        ('{\n"a": "', "ends in the middle"),
+        ('{"observations": [{"a": 1}], "trace": {"userId": "u"}}', "stands behind its observations"),
+    ],
+)
+def test_what_cannot_be_listed_is_broken(content: str, message: str) -> None:
+    with pytest.raises(Broken, match=message):
+        list(listed.unfold([content.encode()]))
+
+
+def test_a_record_longer_than_a_line_may_be_loses_its_long_texts_alone() -> None:
+    record = {"id": "r", "n": 12345678901234567890, "input": ["x" * 20_000] * 60, "output": "short"}
+    [(_, text)] = listed.unfold([json.dumps({"data": [record]}).encode()])
+    assert len(text) < 1_000 and json.loads(text) == {"id": "r", "n": "12345678901234567890", "input": [""] * 60, "output": "short"}
+
+
+RESULT = {
+    "model_id": "m", "request_throughput": 1.0, "input_lens": [1, 2], "output_lens": [3, 4], "ttfts": [0.1, 0.2],
+    "itls": [[0.1], [0.1, 0.2]], "errors": ["", ""],
+}  # fmt: skip
+
+
+def test_sums_of_a_benchmark_are_exact() -> None:
+    content = json.dumps(RESULT).encode()
+    assert unfolding_of(content) == "vllm_bench"
+    records = [json.loads(text) for _, text in vllm_bench.unfold([content])]
+    assert [(one["request"], one["ttft_s"], one["e2e_s"], one["status"]) for one in records] == [
+        ("1", "0.1", "0.2", 200),
+        ("2", "0.2", "0.5", 200),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"output_lens": [3]}, "input_lens 2, output_lens 1"),
+        ({"ttfts": None}, "ttfts missing"),
+        ({"itls": "many"}, "itls missing"),
+        ({"start_times": [1.0]}, "start_times 1"),
+    ],
+)
+def test_arrays_that_do_not_belong_together_are_broken(change: dict[str, object], message: str) -> None:
+    with pytest.raises(Broken, match=message):
+        list(vllm_bench.unfold([json.dumps(RESULT | change).encode()]))
+
+
+def test_several_results_in_one_file_are_broken() -> None:
+    with pytest.raises(Broken, match="several benchmark results"):
+        list(vllm_bench.unfold([json.dumps(RESULT).encode() + b"\n" + json.dumps(RESULT).encode()]))
+
+
+@pytest.mark.parametrize(
+    "value", ["NaN", "Infinity", "-Infinity", "1e400", "1e99999999", "1e-99999999", '"x"', "null", "{}", "[1]", "true"]
+)
+def test_a_value_that_is_no_time_is_never_a_small_one(value: str) -> None:
+    """It stays a text that the rules refuse, or nothing at all."""
+    content = json.dumps(RESULT).replace('"ttfts": [0.1', f'"ttfts": [{value}').replace('"itls": [[0.1]', f'"itls": [[{value}]')
+    content = content.replace('"errors"', f'"start_times": [{value}, 5.5], "errors"')
+    first, second = (json.loads(text) for _, text in vllm_bench.unfold([content.encode()]))
+    for name in ("ttft_s", "e2e_s", "since_start_s"):
+        shown = first[name]
+        assert shown is None or not str(shown).replace(".", "").replace("-", "").isdecimal(), name
+    assert second["ttft_s"] == "0.2" and second["since_start_s"] == "0.0"
