@@ -5,6 +5,7 @@ Takes texts of options and gives a `Given`; a mapping is filled with it, and its
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from ledger.contract.scalar import parse_instant
@@ -56,5 +57,4 @@ class Given:
 
 def instant_us(text: object) -> int:
     """Microseconds since 1970 of an RFC 3339 text with an offset. Raises ValueError, in words, if it is none."""
-    instant = parse_instant(text)
-    return int(instant.timestamp()) * 1_000_000 + instant.microsecond
+    return (parse_instant(text) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
