@@ -73,9 +73,9 @@ def _make_template(server: Server) -> None:
             engine.dispose()
 
 
-@pytest.fixture
-def new_database(server: Server) -> Iterator[Callable[[], str]]:
-    """Makes fresh test databases with the current schema, as many as a test asks for; gives their URLs."""
+@contextmanager
+def _databases(server: Server) -> Iterator[Callable[[], str]]:
+    """Makes fresh test databases with the current schema, as many as are asked for; gives their URLs. They are dropped at the end."""
     names: list[str] = []
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
 
@@ -87,6 +87,20 @@ def new_database(server: Server) -> Iterator[Callable[[], str]]:
         yield make
         for name in names:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def new_database(server: Server) -> Iterator[Callable[[], str]]:
+    """Makes fresh test databases with the current schema, as many as a test asks for; gives their URLs."""
+    with _databases(server) as make:
+        yield make
+
+
+@pytest.fixture(scope="module")
+def module_database_url(server: Server) -> Iterator[str]:
+    """The URL of a test database that the tests of a module share: what they load together is looked at by each."""
+    with _databases(server) as make:
+        yield make()
 
 
 @pytest.fixture
@@ -108,8 +122,13 @@ RunLedger = Callable[..., Result]
 @pytest.fixture
 def run_ledger(database_url: str) -> RunLedger:
     """`run_ledger("settle", "2026-05", now="...")` in this process, on the fresh database; an unforeseen exception fails the test."""
+    return ledger_on(database_url)
 
-    def run(*arguments: str | os.PathLike[str], now: str | None = None, database: str | None = database_url) -> Result:
+
+def ledger_on(url: str) -> RunLedger:
+    """What runs the command on the database of this URL."""
+
+    def run(*arguments: str | os.PathLike[str], now: str | None = None, database: str | None = url) -> Result:
         environment = {"LEDGER_DATABASE_URL": database, "LEDGER_NOW": now}
         result = CliRunner().invoke(cli, [os.fspath(argument) for argument in arguments], env=environment, prog_name="ledger")
         if result.exception is not None and not isinstance(result.exception, SystemExit):

@@ -27,6 +27,7 @@ Examples:
   ledger ingest --source openrouter-total generations.json
   ledger ingest --check new.csv
   zcat events.csv.gz | ledger ingest -
+  ledger ingest postgresql://reader@litellm.internal/litellm
 
 `ledger formats` lists what is read without a mapping.
 """
@@ -73,6 +74,8 @@ def ingest(
     model: str | None, start: int | None, step: int | None, strict: bool, check: bool, again: bool, author: str, output_format: str,
 ) -> None:  # fmt: skip
     """Load telemetry: CSV, JSON Lines, a JSON array or Parquet, plain, .gz or .zst; folders; - is standard input.
+
+    The URL of a LiteLLM proxy's PostgreSQL loads its spend logs; its password may come from PGPASSWORD or ~/.pgpass.
 
     Loading a file again adds nothing. Rows that break a rule are kept in quarantine with their line and reason, the rest is loaded.
     The format is found by what the files contain. --check needs no database.

@@ -305,24 +305,35 @@ def _measured(name: str, sources: Sequence[Source], powers: dict[str, int]) -> l
 
 
 def _fields_select(records: RecordFile) -> exp.Select:
-    """The fields of each record that the mapping reads, as JSON; and the line itself (`raw`) where it is no record, to be hashed only."""
-    parts: list[exp.Expr] = []
+    """The fields of each record that the mapping reads and that it has, as JSON; of a line that is none the line (`raw`), to be hashed."""
+    values: dict[str, exp.Expr] = {}
     for path in records.read_paths:
         shown = exp.func("left", exp.column(field_column(path), quoted=True), exp.Literal.number(LONGEST_FIELD))
-        no_nul = exp.func("replace", shown, exp.func("chr", exp.Literal.number(0)), exp.Literal.string("�"))
-        parts += [exp.Literal.string(field_key(path)), no_nul]
-    for key, text in records.mapping.given.kept().items():
-        parts += [exp.Literal.string(key), exp.Literal.string(text)]
+        values[field_key(path)] = exp.func("replace", shown, exp.func("chr", exp.Literal.number(0)), exp.Literal.string("�"))
+    values |= {key: exp.Literal.string(text) for key, text in records.mapping.given.kept().items()}
     if records.mapping.counts_records:
-        parts += [exp.Literal.string(RECORD_COLUMN), exp.cast(exp.column(RECORD_COLUMN, quoted=True), "TEXT")]
+        values[RECORD_COLUMN] = exp.cast(exp.column(RECORD_COLUMN, quoted=True), "TEXT")
+    # Without what is null: the same row in a file whose other rows have more fields is the same row. Put together as text, since DuckDB's
+    # functions that make an object of many fields need many times the memory.
+    parts: list[exp.Expr] = [
+        exp.DPipe(this=exp.Literal.string(json.dumps(name, ensure_ascii=False) + ":"), expression=_json_text(value), safe=True)
+        for name, value in values.items()
+    ]
+    listed = exp.Anonymous(this="concat_ws", expressions=[exp.Literal.string(","), *(parts or [exp.Literal.string("")])])
+    present = exp.Anonymous(this="concat", expressions=[exp.Literal.string("{"), listed, exp.Literal.string("}")])
     is_record = exp.column("#malformed", quoted=True).is_(exp.null())
-    # A merge patch leaves out what is null: the same row in a file whose other rows have more fields is the same row.
-    present = exp.func("json_merge_patch", exp.Literal.string("{}"), exp.func("json_object", *parts))
-    fields = exp.case().when(is_record, exp.cast(present, "TEXT")).else_(exp.Literal.string("{}"))
+    fields = exp.case().when(is_record, present).else_(exp.Literal.string("{}"))
     raw = exp.case().when(is_record.copy(), _NULL_TEXT.copy()).else_(exp.column("#raw", quoted=True))
-    return exp.select(
-        exp.alias_(exp.column(RECORD_COLUMN, quoted=True), "record"), exp.alias_(fields, "fields"), exp.alias_(raw, "raw")
-    ).from_("chunk_record")
+    # The limit keeps what a join asks for above the fields: below them, DuckDB would copy what each record was split into for every one.
+    return (
+        exp.select(exp.alias_(exp.column(RECORD_COLUMN, quoted=True), "record"), exp.alias_(fields, "fields"), exp.alias_(raw, "raw"))
+        .from_("chunk_record")
+        .limit(2**62)
+    )
+
+
+def _json_text(value: exp.Expr) -> exp.Expr:
+    return exp.cast(exp.func("to_json", value), "TEXT")
 
 
 @contextmanager

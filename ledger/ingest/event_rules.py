@@ -225,6 +225,8 @@ MACROS = (
     ELSE list_transform([{'a': rfc3339_us(CASE WHEN has_offset(a) THEN a ELSE a || 'Z' END),
         'b': rfc3339_us(CASE WHEN has_offset(b) THEN b ELSE b || 'Z' END)}],
     lambda span: CASE WHEN span.a IS NULL THEN a WHEN span.b IS NULL THEN b ELSE (span.b - span.a)::VARCHAR END)[1] END""",
+    # Microseconds since 1970, to be added to; an offending text stays as it is.
+    "CREATE OR REPLACE TEMP MACRO instant_us(x) AS coalesce(rfc3339_us(nullif(x, ''))::VARCHAR, x)",
     # Only the years 1 to 9999 can be written again.
     """CREATE OR REPLACE TEMP MACRO within_calendar(us) AS
     CASE WHEN us BETWEEN -62135596800000000 AND 253402300799999999 THEN us END""",

@@ -27,7 +27,14 @@ MACROS = (
     (abs(split_part(x, '.', 1)::BIGINT)::DECIMAL(37, 18) + rpad(split_part(x, '.', 2), 18, '0')::BIGINT::DECIMAL(19, 0)
         * 0.000000000000000001::DECIMAL(18, 18)) * CASE WHEN x[1] = '-' THEN -1 ELSE 1 END
     WHEN length(x) <= 100 AND regexp_full_match(x, '-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?') THEN try_cast(x AS DECIMAL(37, 18)) END""",
+    # The sum of numbers with commas or colons between them; null if one of them is `-`, not known. An offending text stays as it is.
+    r"""CREATE MACRO sum_of(x) AS CASE WHEN NOT regexp_matches(x, '[,:-]') THEN x
+    ELSE list_transform([regexp_split_to_array(x, '\s*[,:]\s*')], lambda parts: CASE WHEN list_contains(parts, '-') THEN NULL
+        WHEN list_bool_and(list_transform(parts, lambda part: number_of(part) IS NOT NULL))
+        THEN rtrim(rtrim(list_sum(list_transform(parts, lambda part: number_of(part)))::VARCHAR, '0'), '.') ELSE x END)[1] END""",
 )
+_PLAIN_PATTERN = re.compile(r"(?:[^\\({]|\\[.dws^$|()*+?{}\[\]\\-]|\((?!\?)|\(\?:)*")
+_POSSESSIVE = re.compile(r"[*+?]\+")
 _PLAIN_NUMBER = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,6}))?")
 
 
@@ -129,10 +136,14 @@ class _Compiler:
                 return exp.func("replace", self.text(node.this), self.text(node.expression), self.text(node.args["replacement"]))
             case exp.SplitPart():
                 return exp.func("split_part", self.text(node.this), self.text(node.args["delimiter"]), self._position(node))
+            case exp.RegexpExtract() if node.args.get("position") is None:
+                return self._extracted(node)
             case exp.RowNumber():
                 return exp.cast(exp.column(RECORD_COLUMN, quoted=True), "TEXT")
             case exp.Anonymous() if str(node.this).lower() == "elapsed_us" and len(node.expressions) == 2:
                 return exp.func("elapsed_us", *(self.text(part) for part in node.expressions))
+            case exp.Anonymous() if str(node.this).lower() in ("instant_us", "sum_of") and len(node.expressions) == 1:
+                return exp.func(str(node.this).lower(), self.text(node.expressions[0]))
             case exp.Anonymous() if str(node.this).lower() == "file_stem" and not node.expressions:
                 return exp.column(FILE_STEM_COLUMN, quoted=True)
             case _:
@@ -214,11 +225,28 @@ class _Compiler:
             choice = choice.when(self.condition(branch.this), self.text(branch.args["true"]))
         return choice.else_(self.text(otherwise) if otherwise is not None else exp.cast(exp.null(), "TEXT"))
 
+    def _extracted(self, node: exp.RegexpExtract) -> exp.Expr:
+        """What the pattern's one group matches; null if the pattern does not match. It takes linear time, whatever the pattern."""
+        pattern = node.expression
+        if not isinstance(pattern, exp.Literal) or not pattern.is_string or _groups(str(pattern.this)) != 1:
+            raise ExpressionRefused(f"{node.sql('duckdb')!r}, whose pattern is not a text with one group such as '^id-(.*)$'")
+        text = self.text(node.this)
+        found = exp.RegexpExtract(this=text, expression=pattern.copy(), group=exp.Literal.number(1))
+        return exp.case().when(exp.func("regexp_matches", text.copy(), pattern.copy()), found).else_(exp.cast(exp.null(), "TEXT"))
+
     def _position(self, node: exp.SplitPart) -> exp.Expr:
         position = node.args["part_index"]
         if not isinstance(position, exp.Literal) or not str(position.this).isdecimal():
             raise ExpressionRefused(f"{node.sql('duckdb')!r}, whose position is not a whole number such as 1")
         return exp.Literal.number(str(position.this))
+
+
+def _groups(pattern: str) -> int | None:
+    """How many groups the pattern has; None if it is none, or uses more than what every dialect of patterns reads alike."""
+    try:
+        return re.compile(pattern).groups if _PLAIN_PATTERN.fullmatch(pattern) and not _POSSESSIVE.search(pattern) else None
+    except re.error:
+        return None
 
 
 def _inside(node: exp.Expr) -> exp.Expr:

@@ -124,7 +124,10 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mapping:
-    """How one source format becomes events. `sha256` is of its content, and of what the command line added to it."""
+    """How one source format becomes events. `sha256` is of its content, and of what the command line added to it.
+
+    A name in `identify` is a field, or `a.b` for b inside the field a of a JSON record.
+    """
 
     name: str
     description: str
@@ -480,5 +483,5 @@ class _Reader:
             return parse(text)
         except ExpressionRefused as error:
             self.refuse(node, "expression", str(error), "fields, texts, numbers, + - * ||, comparisons, case, if, coalesce, nullif, lower, "
-                        "replace, split_part, elapsed_us, row_number(), file_stem()")  # fmt: skip
+                        "replace, split_part, regexp_extract, sum_of, elapsed_us, instant_us, row_number(), file_stem()")  # fmt: skip
             return None

@@ -27,6 +27,7 @@ from ledger.ingest.mapping import DELIMITERS, FileFormat, Mapping
 from ledger.ingest.unfolding import PLAIN, START_BYTES, Broken, Unfolding, unfolder, unfolding_of
 
 MEMORY_MB = 96
+HALVES_MEMORY_MB = 160  # their rows are put together with their fields while the next chunk is judged
 SAMPLED_RECORDS = 10_000  # in which the fields of a JSON file are looked up
 LONGEST_QUOTED_LINES = 1_000  # lines that one quoted CSV cell may span
 LARGEST_BROKEN_ARRAY_BYTES = 64_000_000
@@ -58,6 +59,19 @@ class RecordFile:
         """The fields that the mapping reads and the file can have."""
         return tuple(path for path in self.mapping.paths if path[0] in self.fields)
 
+    @property
+    def _embedded_paths(self) -> dict[str, list[FieldPath]]:
+        """What is read inside fields whose text is JSON, by the field."""
+        inner = [path for path in self.read_paths if len(path) > 1 and path[0] in self.mapping.embedded]
+        return {name: [path for path in inner if path[0] == name] for name in sorted({path[0] for path in inner})}
+
+    @property
+    def _outer_paths(self) -> list[FieldPath]:
+        """What is read of the record itself."""
+        embedded = self._embedded_paths
+        inner = {path for paths in embedded.values() for path in paths}
+        return sorted({path for path in self.read_paths if path not in inner} | {(name,) for name in embedded})
+
     def span(self, first: int, last: int) -> exp.Select:
         """The records `first` (from 0) up to but not including `last`: #line, #record (from 1), #malformed, #raw, #file_stem, and the
         fields that the mapping reads, null if the file does not have them."""
@@ -68,12 +82,11 @@ class RecordFile:
                 return self._parquet_span(first, last)
             case FileFormat.CSV:
                 split = exp.func("csv_cells", exp.column("text"))
-                cells = {path: _item(self.fields.index(path[0]) + 1) for path in self.read_paths if len(path) == 1}
+                cells = {path: _item(self.fields.index(path[0]) + 1) for path in self._outer_paths if len(path) == 1}
                 malformed = exp.func("csv_fault", exp.column("split"), exp.Literal.number(len(self.fields)))
             case FileFormat.JSON_LINES | FileFormat.JSON_ARRAY:
-                paths = exp.array(*(exp.Literal.string("$" + "".join(f'."{name}"' for name in path)) for path in self.read_paths))
-                split = exp.func("json_values", exp.column("text"), paths)
-                cells = {path: _item(index) for index, path in enumerate(self.read_paths, start=1)}
+                split = exp.func("json_values", exp.column("text"), _json_paths(self._outer_paths))
+                cells = {path: _item(index) for index, path in enumerate(self._outer_paths, start=1)}
                 malformed = exp.func("json_fault", exp.column("split"))
         start, end = first + self.first_row, last + self.first_row
         rows = (
@@ -81,6 +94,13 @@ class RecordFile:
             .from_("record")
             .where(f"rowid >= {start:d} AND rowid < {end:d}")
         )
+        if self._embedded_paths:
+            insides: list[exp.Expr] = []
+            for name, paths in self._embedded_paths.items():
+                values = exp.func("json_values", cells[(name,)], _json_paths([path[1:] for path in paths]))
+                insides.append(exp.alias_(values, f"in {name}", quoted=True))
+                cells |= {path: _item(index, of=f"in {name}") for index, path in enumerate(paths, start=1)}
+            rows = exp.select("*", *insides).from_(rows.subquery("split_rows"))
         return self._columns(
             line=exp.column("line"),
             record=exp.Add(this=exp.column("rowid"), expression=exp.Literal.number(1 - self.first_row)),
@@ -90,7 +110,7 @@ class RecordFile:
         ).from_(rows.subquery("rows"))
 
     def _parquet_span(self, first: int, last: int) -> exp.Select:
-        cells = {path: _parquet_text(path, self.types[path[0]]) for path in self.read_paths}
+        cells = {path: self._parquet_cell(path) for path in self.read_paths}
         source = exp.func("read_parquet", exp.Literal.string(_source_link(self.connection)), exp.PropertyEQ(
             this=exp.to_identifier("file_row_number"), expression=exp.true()))  # fmt: skip
         return (
@@ -104,6 +124,12 @@ class RecordFile:
             .from_(exp.Table(this=source))
             .where(f"file_row_number >= {first:d} AND file_row_number < {last:d}")
         )
+
+    def _parquet_cell(self, path: FieldPath) -> exp.Expr:
+        if len(path) > 1 and path[0] in self.mapping.embedded and self.types[path[0]] in ("VARCHAR", "JSON"):
+            values = exp.func("json_values", _parquet_text(path[:1], "VARCHAR"), _json_paths([path[1:]]))
+            return exp.Bracket(this=exp.paren(values), expressions=[exp.Literal.number(1)], offset=1)
+        return _parquet_text(path, self.types[path[0]])
 
     def _columns(
         self, *, line: exp.Expr, record: exp.Expr, malformed: exp.Expr, raw: exp.Expr,
@@ -199,7 +225,7 @@ def _read(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Map
     if first is None or first[0] is None:
         raise LedgerError(f"{path}: the file is empty, or its first line is not UTF-8", cure="export it as UTF-8")
     if first[0].lstrip().startswith("{"):
-        return _described_json(connection, path, mappings, FileFormat.JSON_LINES)
+        return _described_json(connection, path, mappings, _load_objects(connection, path, source, compression))
     return _described_csv(connection, path, mappings, first[0])
 
 
@@ -272,6 +298,26 @@ def _load_lines(connection: duckdb.DuckDBPyConnection, path: Path, source: str, 
     connection.execute("INSERT INTO record SELECT line, text, fault FROM rejected ORDER BY line")
 
 
+def _load_objects(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: Compression) -> FileFormat:
+    """The table `record` of objects that span lines, numbered from 1, if the lines are no records and the whole file is such objects."""
+    lines = connection.execute("SELECT json_valid(text) FROM record WHERE rowid < 2").fetchall()
+    if any(valid for (valid,) in lines):
+        return FileFormat.JSON_LINES
+    connection.execute("CREATE TEMP TABLE line AS FROM record")
+    try:
+        connection.execute(
+            "CREATE OR REPLACE TABLE record AS SELECT row_number() OVER () AS line, json::VARCHAR AS text, NULL::VARCHAR AS fault "
+            "FROM read_json_objects($1, format = 'unstructured', compression = $2)",
+            [source, compression],
+        )
+        if _is_whole(connection, path, compression, bracket_bytes=0, comma_bytes=0):
+            return FileFormat.JSON_ARRAY
+    except duckdb.InvalidInputException:
+        pass
+    connection.execute("CREATE OR REPLACE TABLE record AS FROM line")
+    return FileFormat.JSON_LINES
+
+
 def _load_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: Compression) -> None:
     """The table `record` of the objects of a JSON array, numbered from 1."""
     statement = (
@@ -280,7 +326,7 @@ def _load_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, 
     )
     try:
         connection.execute(statement, [source, compression])
-        if _is_whole_array(connection, path, compression):
+        if _is_whole(connection, path, compression, bracket_bytes=len("[]"), comma_bytes=len(",")):
             return
     except duckdb.InvalidInputException:
         pass
@@ -290,7 +336,7 @@ def _load_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, 
     connection.execute("INSERT INTO record SELECT generate_subscripts($1, 1), unnest($1), NULL", [objects])
 
 
-def _is_whole_array(connection: duckdb.DuckDBPyConnection, path: Path, compression: Compression) -> bool:
+def _is_whole(connection: duckdb.DuckDBPyConnection, path: Path, compression: Compression, *, bracket_bytes: int, comma_bytes: int) -> bool:
     """Whether the objects in `record`, brackets and commas are all that the file has: DuckDB ignores a missing `]` and what follows one.
 
     The byte order mark is left out, and white space wherever it stands.
@@ -303,7 +349,8 @@ def _is_whole_array(connection: duckdb.DuckDBPyConnection, path: Path, compressi
         significant = piece.translate(None, b" \t\r\n")
         file_bytes, first, last = file_bytes + len(significant), first or significant[:3], significant[-1:] or last
     mark_bytes = len(codecs.BOM_UTF8) if first == codecs.BOM_UTF8 else 0
-    return last == b"]" and file_bytes == mark_bytes + len("[]") + (object_bytes or 0) + max(count - 1, 0)
+    expected = mark_bytes + bracket_bytes + (object_bytes or 0) + comma_bytes * max(count - 1, 0)
+    return last == (b"]" if bracket_bytes else b"}") and file_bytes == expected
 
 
 def _array_objects(path: Path, compression: Compression) -> Iterator[str]:
@@ -346,9 +393,32 @@ def _described_json(
         [SAMPLED_RECORDS],
     ).fetchall()
     fields = tuple(row[0] for row in rows)
-    mapping, _, _ = _chosen(path, mappings, file_format, {None: fields})
+    mapping, _, _ = _chosen(path, mappings, file_format, {None: (*fields, *_inner_fields(connection, mappings, fields))})
     later = _later_fields(connection, mapping, fields)
     return _opened(connection, path, (mapping, (*fields, *later), None), file_format, first_row=0)
+
+
+def _inner_fields(connection: duckdb.DuckDBPyConnection, mappings: tuple[Mapping, ...], fields: tuple[str, ...]) -> list[str]:
+    """The fields inside others by which a mapping identifies a file, as `a.b`, and that the file has: in the sampled records if any of
+    them is there, else behind them."""
+    wanted = {name: name.partition(".") for mapping in mappings for name in mapping.identify if name not in fields}
+    inner = sorted((name, outer, key) for name, (outer, _, key) in wanted.items() if key and outer in fields)
+    if not inner:
+        return []
+    for where in (f"rowid < {SAMPLED_RECORDS:d}", f"rowid >= {SAMPLED_RECORDS:d}"):
+        conditions = [
+            exp.and_(
+                exp.func("contains", exp.column("text"), exp.Literal.string(f'"{key}"')),
+                exp.func("json_exists", exp.column("text"), exp.Literal.string(f'$."{outer}"."{key}"')),
+            )
+            for _, outer, key in inner
+        ]
+        query = exp.select(*(exp.func("bool_or", condition) for condition in conditions)).from_("record").where(where)
+        row = connection.execute(query.where("json_valid(text)").sql("duckdb")).fetchone()
+        assert row is not None
+        if any(row):
+            return [name for (name, _, _), there in zip(inner, row, strict=True) if there]
+    return []
 
 
 def _later_fields(connection: duckdb.DuckDBPyConnection, mapping: Mapping, fields: tuple[str, ...]) -> list[str]:
@@ -376,7 +446,7 @@ def _described_csv(connection: duckdb.DuckDBPyConnection, path: Path, mappings: 
     twice = sorted({name for name in fields if fields.count(name) > 1})
     if twice:
         raise LedgerError(f"{path}: the header has {', '.join(twice)} twice", cure="rename or remove one of them")
-    for macro in _csv_macros(chosen):
+    for macro in (*_csv_macros(chosen), *_JSON_MACROS):
         connection.execute(macro)
     _join_quoted_lines(connection, cells=len(fields))
     return _opened(connection, path, (mapping, fields, chosen), FileFormat.CSV, first_row=1)
@@ -410,6 +480,8 @@ def _join_quoted_lines(connection: duckdb.DuckDBPyConnection, *, cells: int) -> 
 
 
 def _read_parquet(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Mapping, ...], source: str) -> RecordFile:
+    for macro in _JSON_MACROS:
+        connection.execute(macro)
     columns = connection.execute("SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM read_parquet($1))", [source]).fetchall()
     fields = tuple(name for name, _ in columns)
     chosen = _chosen(path, mappings, FileFormat.PARQUET, {None: fields})
@@ -417,9 +489,13 @@ def _read_parquet(connection: duckdb.DuckDBPyConnection, path: Path, mappings: t
     return replace(opened, types=dict(columns))
 
 
-def _item(position: int) -> exp.Expr:
+def _item(position: int, of: str = "split") -> exp.Expr:
     """The value at this position, from 1, of what a line was split into."""
-    return exp.Bracket(this=exp.column("split"), expressions=[exp.Literal.number(position)], offset=1)
+    return exp.Bracket(this=exp.column(of, quoted=True), expressions=[exp.Literal.number(position)], offset=1)
+
+
+def _json_paths(paths: Sequence[FieldPath]) -> exp.Expr:
+    return exp.array(*(exp.Literal.string("$" + "".join(f'."{name}"' for name in path)) for path in paths))
 
 
 def _parquet_text(path: FieldPath, type_name: str) -> exp.Expr:
@@ -517,6 +593,8 @@ def _opened(connection: duckdb.DuckDBPyConnection, path: Path, chosen: _Chosen, 
     else:
         counted = connection.execute("SELECT count(*) FROM record").fetchone()
     assert counted is not None
+    if mapping.halves:
+        connection.execute(f"SET memory_limit = '{HALVES_MEMORY_MB}MB'")
     read = {p[0] for p in mapping.paths}
     return RecordFile(
         name=path.name,

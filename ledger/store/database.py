@@ -76,7 +76,7 @@ def open_database(url: str | None) -> Database:
     Raises DatabaseUnavailable if none answers, SchemaMismatch if `ledger database upgrade` has to run first, ClockRefused if LEDGER_NOW
     is set and the database is not a test database.
     """
-    connections = _reached(url)
+    connections = reached(url)
     try:
         with connections.begin() as connection:
             found = schema_revision(connection)
@@ -97,14 +97,14 @@ def open_database(url: str | None) -> Database:
 
 def connect(url: str | None) -> "Engine":
     """An engine for the URL, or for the embedded server's database, whatever its schema. Sessions have the time zone UTC."""
-    connections = _reached(url)
+    connections = reached(url)
     connections.close()
     return connections.engine
 
 
-def _reached(url: str | None) -> Connections:
+def reached(url: str | None) -> Connections:
     """Connections to the database of the URL, or the embedded one, which answers and is of a version that ledger works with."""
-    connections = Connections(_embedded_url() if url is None else _understood(url))
+    connections = Connections(_embedded_url() if url is None else understood(url))
     try:
         with connections.begin() as connection:
             version = _value(connection, "SELECT current_setting('server_version_num')::integer / 10000")
@@ -154,7 +154,7 @@ def place_of(engine: "Engine") -> str:
     return place(engine.url.set(drivername="postgresql").render_as_string(hide_password=False))
 
 
-def _understood(url: str) -> str:
+def understood(url: str) -> str:
     """The URL as the driver writes it."""
     scheme, separator, rest = url.partition("://")
     if not separator or scheme not in ("postgresql", "postgres", "postgresql+psycopg"):

@@ -1,6 +1,7 @@
 """Ingest: telemetry files into the ledger, or (with `check`) a look at what would happen.
 
-Takes paths (files, folders, `-` for standard input) and gives one report per file. Source: specification, sections 2 and 9.
+Takes paths (files, folders, `-` for standard input, the URL of a LiteLLM proxy's database) and gives one report per file.
+Source: specification, sections 2 and 9.
 """
 
 import os
@@ -10,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,13 +22,15 @@ from ledger.ingest.given import Given
 from ledger.ingest.loader import Summary, load_file
 from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
 from ledger.ingest.record_file import RecordFile, open_records
+from ledger.ingest.spend_log_table import TABLE, is_url, source_name, write_spend_logs
 from ledger.store.database import Database
 from ledger.store.events import analyze_events
 from ledger.workflows.unknown import Unknown, UnknownNames
 from ledger.workflows.upkeep import ChunkUpkeep, LoadUpkeep
 
-ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".parquet")
+ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".pb", ".parquet")
 ANALYZED_ROWS = 50_000  # new ones after which the plans of a settlement would be bad
+SPEND_LOGS = "litellm"  # the mapping of a database's rows
 CHECKED_ROWS = 1_000
 SHOWN_ROWS = 3
 
@@ -80,14 +83,15 @@ def ingest(
         return upkeep.of(chunk)
 
     for path in _files(paths):
-        with _reported(path, reports), _opened(path, mappings) as records:
+        name = _name(path)
+        with _reported(name, reports), _opened(path, mappings) as records:
             if on_file:
-                on_file(path, records.records)
+                on_file(name, records.records)
             names.take()
             summary = load_file(database, records, author=author, upkeep=looked_at, again=options.again, on_progress=on_progress)
             reports.append(
                 FileReport(
-                    path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored,
+                    path=name, mapping=records.mapping.name, summary=summary, ignored=records.ignored,
                     unmeasured=records.mapping.is_unmeasured, unknown=names.take(),
                 )
             )  # fmt: skip
@@ -105,7 +109,8 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
     now = datetime.now(UTC)
     now_us = since_1970_us(now)
     for path in _files(paths):
-        with _reported(path, reports), _opened(path, mappings) as records:
+        name = _name(path)
+        with _reported(name, reports), _opened(path, mappings, limit=CHECKED_ROWS) as records:
             chunk = judge_chunk(records, number=0, first=0, last=min(records.records, CHECKED_ROWS), now_us=now_us)
             summary = Summary(
                 read=chunk.read, new=chunk.events, refused=chunk.refused, skipped=chunk.skipped, clamped=chunk.clamped,
@@ -113,7 +118,7 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
             )  # fmt: skip
             reports.append(
                 FileReport(
-                    path=path, mapping=records.mapping.name, summary=summary, ignored=records.ignored,
+                    path=name, mapping=records.mapping.name, summary=summary, ignored=records.ignored,
                     unmeasured=records.mapping.is_unmeasured, refused_rows=chunk.first_refused(SHOWN_ROWS),
                     sample=chunk.first_events(SHOWN_ROWS),
                 )
@@ -140,7 +145,7 @@ def _mappings(options: IngestOptions) -> tuple[Mapping, ...]:
 def _files(paths: list[str]) -> Iterator[str]:
     """The files named, and those below the folders named, in order of their names."""
     for path in paths:
-        if path == "-" or not Path(path).is_dir():
+        if path == "-" or is_url(path) or not Path(path).is_dir():
             yield path
             continue
         for file in sorted(Path(path).rglob("*")):
@@ -149,9 +154,19 @@ def _files(paths: list[str]) -> Iterator[str]:
                 yield str(file)
 
 
+def _name(path: str) -> str:
+    """What it is called: the password in a URL is for nobody."""
+    return source_name(path) if is_url(path) else path
+
+
 @contextmanager
-def _opened(path: str, mappings: tuple[Mapping, ...]) -> Iterator[RecordFile]:
-    """The records of the file, or of standard input or a pipe, which is put into a temporary file first."""
+def _opened(path: str, mappings: tuple[Mapping, ...], *, limit: int | None = None) -> Iterator[RecordFile]:
+    """The records of the file, or of standard input, a pipe or a database, which is put into a temporary file first. Of a database only
+    `limit` are fetched."""
+    if is_url(path):
+        with _fetched(path, mappings, limit) as records:
+            yield records
+        return
     if path != "-" and not _is_stream(path):
         with open_records(Path(path), mappings) as records:
             yield records
@@ -161,12 +176,30 @@ def _opened(path: str, mappings: tuple[Mapping, ...]) -> Iterator[RecordFile]:
         copy = Path(folder, "stdin" if path == "-" else Path(path).name)
         with copy.open("wb") as spooled, nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:
             shutil.copyfileobj(stream, spooled)
-        try:
-            with open_records(copy, mappings) as records:
-                yield records
-        except LedgerError as error:
-            shown = error.message.replace(str(copy), "stdin" if path == "-" else path)
-            raise LedgerError(shown, cure=error.cure, exit_code=error.exit_code) from error
+        with _opened_copy(copy, mappings, shown="stdin" if path == "-" else path) as records:
+            yield records
+
+
+@contextmanager
+def _fetched(url: str, mappings: tuple[Mapping, ...], limit: int | None) -> Iterator[RecordFile]:
+    """The spend logs of a LiteLLM proxy, from its database: by the mapping of that name, or the one that the user wrote."""
+    mapping = next((one for one in mappings if one.name == SPEND_LOGS), mappings[0])
+    with tempfile.TemporaryDirectory(prefix="ledger-stream-") as folder:
+        copy = Path(folder, f"{TABLE}.jsonl")
+        with copy.open("wb") as spooled:
+            write_spend_logs(url, mapping, spooled, limit=limit)
+        with _opened_copy(copy, (mapping,), shown=source_name(url)) as records:
+            yield replace(records, name=source_name(url))
+
+
+@contextmanager
+def _opened_copy(copy: Path, mappings: tuple[Mapping, ...], *, shown: str) -> Iterator[RecordFile]:
+    """The records of a temporary file that messages call something else."""
+    try:
+        with open_records(copy, mappings) as records:
+            yield records
+    except LedgerError as error:
+        raise LedgerError(error.message.replace(str(copy), shown), cure=error.cure, exit_code=error.exit_code) from error
 
 
 def _is_stream(path: str) -> bool:

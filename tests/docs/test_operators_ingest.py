@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, TracesData
 
 from ledger.ingest.mapping import built_in_mappings
 from tests.ingest.sample_rows import GOLDEN, row, write_rows
@@ -25,20 +27,24 @@ def test_the_commands_run_as_written(run_ledger: Callable[..., Result], tmp_path
     monkeypatch.chdir(tmp_path)
     Path("telemetry/2026-05").mkdir(parents=True)
     write_rows(Path("telemetry/2026-05/rows.csv"), [row(request_id="r1")])
-    Path("gateway.yaml").write_text(re.findall(r"```yaml\n(.+?)```", PAGE, re.DOTALL)[0])
+    Path("gateway.yaml").write_text(re.findall(r"```yaml\n(schema: .+?)```", PAGE, re.DOTALL)[0])
     Path("access.csv.gz").write_bytes(gzip.compress(LOG.encode()))
     Path("new.csv").write_text(LOG)
     specimens = {"vllm-bench.json": "vllm-bench.json", "aiperf.jsonl": "profile_export.jsonl", "llmperf.json": "llmperf.json",
-                 "openrouter.json": "generations.json"}  # fmt: skip
+                 "openrouter.json": "generations.json", "litellm.jsonl": "spend-logs.jsonl", "vllm-otlp.jsonl": "traces.jsonl"}  # fmt: skip
     for specimen, name in specimens.items():
         shutil.copy(GOLDEN / "formats" / specimen, name)
+    span = Span(trace_id=b"t" * 16, span_id=b"s" * 8, name="load", attributes=[KeyValue(key="gen_ai.latency.time_in_queue")])
+    groups = [ResourceSpans(scope_spans=[ScopeSpans(spans=[span])])]
+    Path("traces.pb").write_bytes(TracesData(resource_spans=groups).SerializeToString())
     commands = [re.split(" {2,}", line)[0] for line in re.findall(r"^    ledger ((?:ingest|formats).*)$", PAGE, re.MULTILINE)]
+    commands = [command for command in commands if "://" not in command]  # of a proxy that is not there
     said = {}
     for command in commands:
         result = run_ledger(*shlex.split(command), now="2026-06-01T00:00:00Z")
         assert result.exit_code == 0, f"{command}: {result.stderr}"
         said[command] = result.stdout
-    assert len(commands) == 9
+    assert len(commands) == 11
     assert (
         "3 read = 2 new + 0 duplicate + 0 conflict + 0 refused + 1 skipped (1 health_check);"
         in said["ingest --mapping gateway.yaml access.csv.gz"]

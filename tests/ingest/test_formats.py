@@ -17,6 +17,8 @@ from ledger.ingest.given import Given, instant_us
 from ledger.ingest.mapping import BUILT_IN, built_in_mappings
 from ledger.ingest.record_file import open_records
 from tests.ingest.sample_rows import GOLDEN, HEADER
+from tests.ingest.test_gateway_formats import REFUSED as REFUSED_OF_GATEWAYS
+from tests.ingest.test_gateway_formats import SPECIMENS as OF_GATEWAYS
 
 FORMATS = GOLDEN / "formats"
 NOW_US = instant_us("2026-06-01T00:00:00Z")
@@ -387,8 +389,9 @@ def test_every_format_has_a_specimen_and_its_name_and_says_what_it_is() -> None:
     mappings = built_in_mappings()
     assert sorted(mappings) == sorted(path.stem for path in BUILT_IN.glob("*.yaml"))
     shown = {expected.format for _, _, expected in SPECIMENS.values()} | {Path(name).stem for name in REFUSED}
+    shown |= {Path(name).stem for name in (*OF_GATEWAYS, *REFUSED_OF_GATEWAYS)}
     assert set(mappings) - shown == {"canonical", "openrouter-total"}
-    assert {path.name for path in FORMATS.glob("*.*")} - {"README.md"} == set(SPECIMENS)
+    assert {path.name for path in FORMATS.glob("*.*")} - {"README.md"} == set(SPECIMENS) | set(OF_GATEWAYS)
     assert all(mapping.description.endswith(".") for mapping in mappings.values())
 
 

@@ -24,6 +24,8 @@ columns:
     ["a; drop table event", "pg_sleep(10)", "read_text('/etc/passwd')", "(select 1)", "a / 2", "a::int", "a like 'x'", "", "a * b",
      "current_user", "case a when 1 then 2 end", "getenv('HOME')", "a like any (select 1)", "split_part(a, '/', b)", "a = b",
      "(" * 60 + "a" + ")" * 60,
+     "regexp_extract(a, b)", "regexp_extract(a, 'x')", "regexp_extract(a, '(x)(y)')", "regexp_extract(a, '(?<n>x)')",
+     "regexp_extract(a, '(')",
      "\"#record\"", "a.*", "count(*)", "x -> 'y'", "max(a) over ()", "1e3 * a"],
 )  # fmt: skip
 def test_anything_outside_the_whitelist_is_refused(text: str) -> None:

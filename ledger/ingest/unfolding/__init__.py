@@ -16,6 +16,7 @@ START_BYTES = 65_536  # of the content, by which its kind is recognised
 class Unfolding(StrEnum):
     """The kinds of files, by the name of their module; the first one that fits is it."""
 
+    OTLP = "otlp"
     VLLM_BENCH = "vllm_bench"
     PROMETHEUS_TEXT = "prometheus_text"
     LISTED = "listed"
