@@ -14,3 +14,12 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():  # nearly every name, and there are thousands
         return text
     return "".join(c if unicodedata.category(c) not in _ACTING else f"\\u{ord(c):04x}" for c in text)
+
+
+def brief(text: str, longest: int = 60) -> str:
+    """The same, short enough for a message.
+
+    >>> brief("a" * 100, longest=5)
+    'aaaaa…'
+    """
+    return printable(text if len(text) <= longest else f"{text[:longest]}…")

@@ -28,10 +28,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "ingest": ("ledger.cli.ingest:ingest", "Load telemetry files."),
     "formats": ("ledger.cli.formats:formats", "List the formats of telemetry, and print their mappings."),
     "quarantine list": ("ledger.cli.quarantine:list_rows", "Show the rows that were refused."),
-    "quarantine dismiss": ("ledger.cli.quarantine:dismiss", "Say that a refused row needs nothing more."),
-    "quarantine requeue": ("ledger.cli.quarantine:requeue", "Send refused rows in again."),
-    "void": ("ledger.cli.corrections:void", "Withdraw a request."),
+    "quarantine show": ("ledger.cli.quarantine:show", "Show a refused row with its history."),
+    "quarantine export": ("ledger.cli.requeue:export", "Write refused rows as a table to repair."),
+    "quarantine dismiss": ("ledger.cli.quarantine:dismiss", "Say that refused rows need nothing more."),
+    "quarantine requeue": ("ledger.cli.requeue:requeue", "Send refused rows in again."),
+    "void": ("ledger.cli.corrections:void", "Withdraw a request, or many."),
     "correct": ("ledger.cli.corrections:correct", "Replace what is stored of a request."),
+    "explain": ("ledger.cli.explain:explain", "Show all that has happened to a request."),
+    "status": ("ledger.cli.status:status", "Show what is in the database, and what waits for somebody."),
     "interval add": ("ledger.cli.interval:add", "Record open circuit breakers and model loads."),
     "interval detect": ("ledger.cli.interval:detect", "Find open circuit breakers in samples of GPU memory."),
     "interval list": ("ledger.cli.interval:list_", "Show what is recorded."),
@@ -49,7 +53,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 # Group -> one line of help.
 GROUPS: dict[str, str] = {
     "contract": "Check contract files and put them into force.",
-    "quarantine": "Look at refused rows and resolve them.",
+    "quarantine": "Look at refused rows, repair and resolve them.",
     "interval": "Record spans of time that the contracts speak of.",
     "database": "Create, upgrade and look after the database.",
 }
@@ -128,6 +132,10 @@ def _fail_database(ctx: click.Context, error: Exception) -> NoReturn:
     said = getattr(error, "orig", None) or error
     reason = next(iter(str(said).strip().splitlines()), "")
     match said:
+        case psycopg.errors.InsufficientPrivilege():
+            from ledger.cli.rights import missing_right_cure
+
+            _fail(ctx, error, f"the database refused: {reason}", cure=missing_right_cure(reason, ctx.obj), exit_code=4)
         case psycopg.OperationalError() | psycopg.InterfaceError():
             _fail(ctx, error, f"the database failed: {reason}", cure="run the command again; what was committed stays", exit_code=4)
         case psycopg.IntegrityError():

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
@@ -33,7 +33,7 @@ format_option = click.option(
 MONTH = re.compile(r"(19[7-9]\d|2\d{3})-(0[1-9]|1[0-2])")
 
 
-def _month(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+def month(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     if value is not None and not MONTH.fullmatch(value):
         raise click.BadParameter(f"{value!r} is not a month; write it as 2026-05", ctx, param)
     return value
@@ -41,7 +41,13 @@ def _month(ctx: click.Context, param: click.Parameter, value: str | None) -> str
 
 def month_argument(*, required: bool) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The month that a command is about, as `period`."""
-    return click.argument("period", metavar="MONTH" if required else "[MONTH]", callback=_month, required=required)
+    return click.argument("period", metavar="MONTH" if required else "[MONTH]", callback=month, required=required)
+
+
+def _named(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    if not value.strip():
+        raise click.BadParameter("name who does this: it is kept with the entry", ctx, param)
+    return value
 
 
 def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parameter, str | None], Any]:
@@ -54,6 +60,9 @@ def parsed(parse: Callable[[str], Any]) -> Callable[[click.Context, click.Parame
             raise click.BadParameter(str(error), ctx, param) from error
 
     return callback
+
+
+instant = parsed(parse_instant)
 
 
 def duration_option(flag: str, name: str, text: str, default: str | None = None) -> Callable[..., Any]:
@@ -71,12 +80,17 @@ def duration_option(flag: str, name: str, text: str, default: str | None = None)
 
 def span_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--from` and `--until`, as `start` and `end`: instants with an offset, or None."""
-    first = click.option("--from", "start", metavar="INSTANT", callback=parsed(parse_instant), help="From this instant on.")
-    return first(click.option("--until", "end", metavar="INSTANT", callback=parsed(parse_instant), help="Up to this instant.")(command))
+    first = click.option("--from", "start", metavar="INSTANT", callback=instant, help="From this instant on.")
+    return first(click.option("--until", "end", metavar="INSTANT", callback=instant, help="Up to this instant.")(command))
 
 
 author_option = click.option(
-    "--author", metavar="NAME", default=author_name, show_default="your user name", help="Who does this; it is kept with the entry."
+    "--author",
+    metavar="NAME",
+    default=author_name,
+    show_default="your user name",
+    callback=_named,
+    help="Who does this; it is kept with the entry.",
 )
 
 
@@ -99,3 +113,24 @@ def echo_json(result: object) -> None:
     text = json.dumps(result, ensure_ascii=False, indent=2)
     # Half a surrogate, from the name of a file, becomes the escape that it is in JSON.
     click.echo(text.encode("utf-8", "backslashreplace").decode())
+
+
+def echo_json_each(results: Iterable[object]) -> None:
+    """The same of an array, each item as soon as it is there: there may be a million."""
+    between = "[\n"
+    for result in results:
+        text = "\n".join(f"  {line}" for line in json.dumps(result, ensure_ascii=False, indent=2).split("\n"))
+        click.echo((between + text).encode("utf-8", "backslashreplace").decode(), nl=False)
+        between = ",\n"
+    click.echo("[]" if between == "[\n" else "\n]")
+
+
+def settings(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """Columns and their values, written FIELD=VALUE."""
+    values: dict[str, str] = {}
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not equals or name in values:
+            raise click.BadParameter(f"{setting!r}: write FIELD=VALUE, each field once", ctx, param)
+        values[name] = value
+    return values

@@ -1,61 +1,208 @@
-"""`ledger quarantine ...`: look at refused rows and resolve them."""
+"""`ledger quarantine list | show | dismiss`: look at refused rows, and say that some need nothing more."""
 
-from pathlib import Path
+import csv
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from functools import wraps
+from typing import Any
 
 import click
 
-from ledger.cli.options import LARGEST_ID, author_option, echo_json, format_option, pass_database, said
+from ledger.cli.options import (
+    LARGEST_ID,
+    author_option,
+    echo_json,
+    echo_json_each,
+    format_option,
+    instant,
+    month,
+    pass_database,
+    said,
+)
 from ledger.cli.output import echo
+from ledger.documents.number import instant_text
 from ledger.ingest.event_rules import Reason
+from ledger.printable import printable
+from ledger.spreadsheet import defused
 from ledger.store.database import Database
-from ledger.store.quarantine import RefusedRow
-from ledger.workflows.quarantine import dismiss_row, list_quarantine, requeue_rows
+from ledger.store.quarantine import RefusedRow, RowFilter, RowState
+from ledger.workflows.quarantine import RowHistory, contract_share, count_quarantine, dismiss_rows, list_quarantine, row_history
 
 QUARANTINE_ID = click.IntRange(min=1, max=LARGEST_ID)
+_REASON = click.Choice([str(reason) for reason in Reason])
+OUTCOMES = {"duplicate": "is stored already", "resolved": "was resolved before"}  # in words; the others are words
+
+row_ids = click.argument("ids", type=QUARANTINE_ID, nargs=-1, metavar="[ID...]")
+def row_filters(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options that choose rows, given to the command as one `wanted`; `names` are those of the option for the reason."""
+    options = (
+        click.option(*names, "refused_for", type=_REASON, help="Only rows refused for this reason."),
+        click.option("--account", metavar="NAME", help="Only rows of this account."),
+        click.option("--file", "source", metavar="NAME", help="Only rows of the file of this name, without folders."),
+        click.option("--since", metavar="INSTANT", callback=instant, help="Only rows received at or after it: 2026-05-06T10:00:00+08:00."),
+        click.option("--until", metavar="INSTANT", callback=instant, help="Only rows received before it."),
+        click.option("--request-id", metavar="ID", help="Only rows of the request of this id."),
+        click.option("--contract", metavar="ID", help="With --period: only rows that the settlement of this contract counts."),
+        click.option("--period", metavar="MONTH", callback=month, help="The month of --contract, such as 2026-05."),
+    )
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def run(
+            database: Database, /, *arguments: Any, refused_for: str | None, account: str | None, source: str | None,
+            since: datetime | None, until: datetime | None, request_id: str | None, contract: str | None, period: str | None,
+            ids: tuple[int, ...] = (), **others: Any,
+        ) -> Any:  # fmt: skip
+            if (contract is None) != (period is None):
+                raise click.UsageError("--contract and --period belong together")
+            share = None if contract is None or period is None else contract_share(database, contract, period)
+            wanted = RowFilter(
+                ids=ids or None, reason=refused_for, account=account, source=source, since=since, until=until, request_id=request_id,
+                share=share,
+            )  # fmt: skip
+            return command(database, *arguments, wanted=wanted, **others)
+
+        for option in reversed(options):
+            run = option(run)
+        return run
+
+    return decorate
 
 
 @click.command("list")
-@click.option("--reason", type=click.Choice([str(reason) for reason in Reason]), help="Only the rows refused for this reason.")
-@click.option("--all", "resolved", is_flag=True, help="Also the rows that are resolved.")
-@format_option
 @pass_database
-def list_rows(database: Database, reason: str | None, resolved: bool, output_format: str) -> None:
-    """Show the rows that wait for somebody: file, line, reason, and what was found."""
-    rows = list_quarantine(database, reason=reason, resolved=resolved)
-    if output_format == "json":
-        echo_json([_row_json(row) for row in rows])
+@row_filters("--reason", "--refused-for")
+@click.option("--state", type=click.Choice([str(state) for state in RowState]), default="open", show_default=True, help="Of which state.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many rows; how many more there are is said.")
+@click.option("--count", is_flag=True, help="Only how many rows there are, by reason.")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json", "csv"]),
+    default="text",
+    show_default=True,
+    help="text for people, json for programs, csv for spreadsheets.",
+)
+def list_rows(database: Database, wanted: RowFilter, state: str, limit: int | None, count: bool, output_format: str) -> None:
+    """Show the rows that wait for somebody: file, line, reason, and what was found.
+
+    \b
+    Examples:
+      ledger quarantine list --count
+      ledger quarantine list --reason conflict --account acme-bank --limit 20
+      ledger quarantine list --contract acme-bank-llm --period 2026-05 --format csv
+      ledger quarantine list --file may.csv --since 2026-05-06T00:00:00+08:00 --state resolved
+    """
+    wanted = replace(wanted, state=RowState(state))
+    counts = count_quarantine(database, wanted)
+    if count:
+        _show_counts(counts, output_format)
         return
-    for row in rows:
-        account = f" {row.account}" if row.account else ""
-        done = f" [{row.resolution}: {row.resolution_reason}]" if row.resolution else ""
-        echo(f"{row.quarantine_id}{account} {row.source}:{row.line} {row.reason}: {row.detail}{done}")
+    rows = list_quarantine(database, wanted, most=limit)
+    match output_format:
+        case "json":
+            echo_json_each(map(_row_json, rows))
+        case "csv":
+            _write_csv(["id", *_LISTED], ([row.quarantine_id, *_listed(row)] for row in rows))
+        case _:
+            for row in rows:
+                echo(_row_line(row))
+    total = sum(counts.values())
+    by_reason = ", ".join(f"{number:,} {reason}" for reason, number in counts.items())
+    more = f"{limit:,} of {rows_words(total)} shown, {total - limit:,} more" if limit is not None and limit < total else rows_words(total)
+    echo(more + (f": {by_reason}" if by_reason else ""), err=True)
 
 
 @click.command()
 @click.argument("quarantine_id", type=QUARANTINE_ID, metavar="ID")
-@click.option("--reason", metavar="TEXT", required=True, callback=said, help="Why the row needs nothing more.")
-@author_option
+@format_option
 @pass_database
-def dismiss(database: Database, quarantine_id: int, reason: str, author: str) -> None:
-    """Say that a refused row needs nothing more: it is counted as unresolved no longer."""
-    done = dismiss_row(database, quarantine_id, reason=reason, author=author)
-    echo(f"{quarantine_id} " + ("dismissed" if done else "was resolved before"))
+def show(database: Database, quarantine_id: int, output_format: str) -> None:
+    """Show a refused row whole: its fields, where it came from, and what was done about it.
+
+    \b
+    Example:
+      ledger quarantine show 17
+    """
+    history = row_history(database, quarantine_id)
+    if output_format == "json":
+        echo_json(_history_json(history))
+    else:
+        for line in _history_lines(history):
+            echo(line)
 
 
 @click.command()
-@click.argument("ids", type=QUARANTINE_ID, nargs=-1, metavar="[ID...]")
-@click.option("--mapping", metavar="FILE", type=click.Path(path_type=Path), help="Read the rows by this mapping instead of their own.")
-@click.option("--reason", metavar="TEXT", default="requeued", show_default=True, callback=said, help="What was repaired.")
-@author_option
-@click.pass_context
 @pass_database
-def requeue(database: Database, ctx: click.Context, ids: tuple[int, ...], mapping: Path | None, reason: str, author: str) -> None:
-    """Send refused rows (all that wait, if none is named) in again, through the same rules. Exit code 1 if one is refused again."""
-    done = requeue_rows(database, ids, mapping=mapping, reason=reason, author=author)
-    for row in done:
-        echo(f"{row.quarantine_id} " + ("accepted" if row.accepted else f"{row.reason}: {row.detail}"))
-    if not all(row.accepted for row in done):
-        ctx.exit(1)
+@row_ids
+@row_filters("--refused-for")
+@click.option("--reason", metavar="TEXT", required=True, callback=said, help="Why the rows need nothing more.")
+@click.option("--dry-run", is_flag=True, help="Only show which rows it would be.")
+@author_option
+@format_option
+def dismiss(database: Database, wanted: RowFilter, reason: str, dry_run: bool, author: str, output_format: str) -> None:
+    """Say that refused rows need nothing more: they are counted as unresolved no longer.
+
+    \b
+    Examples:
+      ledger quarantine dismiss 17 18 --reason "test traffic"
+      ledger quarantine dismiss --file load-test.jsonl --reason "test traffic" --dry-run
+    """
+    if not wanted.names_rows:
+        raise click.UsageError("name the rows, or filter them: ledger quarantine list shows them")
+    done = dismiss_rows(database, wanted, reason=reason, author=author, dry_run=dry_run)
+    before = sorted(set(wanted.ids or ()) - set(done))
+    if output_format == "json":
+        echo_json({"dry_run": dry_run, "dismissed": done, "resolved_before": before})
+    elif wanted.ids is None:
+        echo(f"{rows_words(len(done))} " + ("would be dismissed" if dry_run else "dismissed"))
+    else:
+        for one in sorted(set(wanted.ids)):
+            echo(f"{one} " + ("was resolved before" if one in before else "would be dismissed" if dry_run else "dismissed"))
+
+
+def _show_counts(counts: dict[str, int], output_format: str) -> None:
+    match output_format:
+        case "json":
+            echo_json(counts)
+        case "csv":
+            _write_csv(["reason", "rows"], counts.items())
+        case _:
+            for reason, number in counts.items():
+                echo(f"{number:,} {reason}")
+
+
+def _write_csv(headings: list[str], rows: Iterable[Iterable[object]]) -> None:
+    """For spreadsheets: no text is run by one, and an empty cell is nothing."""
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(headings)
+    for row in rows:
+        writer.writerow(["" if cell is None else defused(cell) if isinstance(cell, str) else cell for cell in row])
+
+
+# The columns of a list as CSV, after the id; the row's fields are in JSON and in `export`.
+_LISTED = (
+    *("file", "line", "reason", "detail", "account", "received_at", "request_id"),
+    *("resolution", "resolution_reason", "resolved_by", "resolved_at"),
+)
+
+
+def _listed(row: RefusedRow) -> list[object]:
+    found = _row_json(row)
+    return [found[name] for name in _LISTED]
+
+
+def rows_words(count: int) -> str:
+    """So many rows."""
+    return "1 row" if count == 1 else f"{count:,} rows"
+
+
+def _row_line(row: RefusedRow) -> str:
+    account = f" {row.account}" if row.account else ""
+    done = f" [{row.resolution}: {row.resolution_reason}]" if row.resolution else ""
+    return printable(f"{row.quarantine_id}{account} {row.source}:{row.line} {row.reason}: {row.detail}{done}")
 
 
 def _row_json(row: RefusedRow) -> dict[str, object]:
@@ -66,8 +213,54 @@ def _row_json(row: RefusedRow) -> dict[str, object]:
         "reason": row.reason,
         "detail": row.detail,
         "account": row.account,
-        "received_at": row.received_at.isoformat() if row.received_at else None,
+        "received_at": instant_text(row.received_at) if row.received_at else None,
+        "request_id": row.request_id,
         "fields": row.fields,
         "resolution": row.resolution,
         "resolution_reason": row.resolution_reason,
+        "resolved_by": row.resolved_by,
+        "resolved_at": instant_text(row.resolved_at) if row.resolved_at else None,
+    }
+
+
+def _history_lines(history: RowHistory) -> Iterator[str]:
+    row = history.row
+    yield printable(f"{row.quarantine_id} {row.reason}: {row.detail}")
+    for name, value in row.fields.items():
+        yield printable(f"  {name}: {'none' if value is None else value}")
+    if not row.fields:
+        yield "  nothing of the line could be kept"
+    loaded = f"line {row.line} of {row.source}, load {row.batch_id} under the mapping {row.mapping}"
+    yield printable(f"{instant_text(row.loaded_at)} refused by {row.loaded_by}: {loaded}")
+    for again in history.resubmissions:
+        values = "".join(f", {name}={value}" for name, value in again.values_set.items())
+        outcome = f"{again.outcome}: {again.detail}" if again.detail else OUTCOMES.get(again.outcome, again.outcome)
+        how = f"({again.reason}) under the mapping {again.mapping}{values}"
+        yield printable(f"{instant_text(again.at)} sent in again by {again.author} {how}: {outcome}")
+    if row.resolved_at:
+        yield printable(f"{instant_text(row.resolved_at)} {row.resolution} by {row.resolved_by}: {row.resolution_reason}")
+    else:
+        yield "waits for somebody"
+
+
+def _history_json(history: RowHistory) -> dict[str, object]:
+    row = history.row
+    return _row_json(row) | {
+        "load": row.batch_id,
+        "mapping": row.mapping,
+        "refused_at": instant_text(row.loaded_at),
+        "refused_by": row.loaded_by,
+        "sent_in_again": [
+            {
+                "at": instant_text(again.at),
+                "author": again.author,
+                "reason": again.reason,
+                "mapping": again.mapping,
+                "set": again.values_set,
+                "outcome": again.outcome,
+                "detail": again.detail or None,
+                "load": again.batch_id,
+            }
+            for again in history.resubmissions
+        ],
     }

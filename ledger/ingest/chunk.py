@@ -81,18 +81,27 @@ class Chunk:
 
     @contextmanager
     def refused_stream(
-        self, conflicts: Sequence[tuple[int, str]] = (), *, conflicts_only: bool = False, waiting: Sequence[int] | None = None
+        self,
+        conflicts: Sequence[tuple[int, str]] = (),
+        *,
+        conflicts_only: bool = False,
+        waiting: Sequence[int] | None = None,
+        role: Role | None = None,
     ) -> Iterator[IO[bytes]]:
-        """CSV of the refused rows, those in conflict (record and detail) among them, or alone:
-        line, reason, detail, row_sha256, fields, account, received_at. Of those without tokens only `waiting`, if it is given."""
+        """CSV of the refused rows, those in conflict (record and detail) among them, or alone: line, reason, detail,
+        row_sha256, fields, account, received_at, request_id. Of those without tokens only `waiting`, if it is given. `role` is of halves:
+        those of a gateway become requests under the ids of their records."""
+        request_id = "record_id" if role is Role.GATEWAY else "event_request_id"
         self._list("conflict", {"record": "BIGINT", "detail": "VARCHAR"}, conflicts)
         self._list("waiting", {"record": "BIGINT"}, [(record,) for record in waiting or ()])
         chosen = "" if waiting is None else f" AND (judged.reason <> '{Reason.USAGE_MISSING}' OR record IN (FROM waiting))"
         relation = self.connection.sql(
             f"SELECT line, reason, detail, {_ROW_SHA256.format(kind='kind')}, fields, readable_account, "  # noqa: S608
-            "make_timestamp(received_us)::VARCHAR || '+00' FROM ("
+            "make_timestamp(received_us)::VARCHAR || '+00', "
+            "CASE WHEN length(request_id) <= 200 AND NOT contains(request_id, chr(0)) THEN request_id END FROM ("
             "SELECT judged.line, coalesce(judged.reason, 'conflict') AS reason, coalesce(judged.detail, conflict.detail) AS detail, "
-            "CASE WHEN judged.reason IS NULL THEN 'conflict' ELSE 'refused' END AS kind, fields, raw, readable_account, received_us "
+            "CASE WHEN judged.reason IS NULL THEN 'conflict' ELSE 'refused' END AS kind, fields, raw, readable_account, received_us, "
+            f"{request_id} AS request_id "
             "FROM judged LEFT JOIN conflict USING (record) JOIN chunk_fields USING (record) "
             f"WHERE (judged.reason IS NOT NULL AND NOT $conflicts_only{chosen}) OR conflict.record IS NOT NULL)",
             params={"conflicts_only": conflicts_only},
@@ -130,6 +139,16 @@ class Chunk:
         """Reason and detail of every refused record, by its number."""
         rows = self.connection.execute("SELECT record, reason, detail FROM judged WHERE reason IS NOT NULL").fetchall()
         return {record: (Reason(reason), detail) for record, reason, detail in rows}
+
+    def skipped_records(self) -> dict[int, str]:
+        """The mapping's name for each record that is no request, by its number."""
+        rows = self.connection.execute("SELECT record, skipped FROM mapped WHERE skipped IS NOT NULL").fetchall() if self.skipped else []
+        return dict(rows)
+
+    def clamped_records(self) -> list[int]:
+        """The numbers of the events whose queue was taken as 0."""
+        rows = self.connection.execute("SELECT record FROM judged WHERE reason IS NULL AND event_clock_clamped").fetchall()
+        return [record for (record,) in rows]
 
     def first_refused(self, limit: int) -> tuple[tuple[int, str, str], ...]:
         """Line, reason and detail of the first refused rows."""

@@ -260,7 +260,7 @@ class _Loader:
         )  # fmt: skip
         self._store_counts(connection, chunk, batch_id, summary)
         if refused or fates.conflicts:
-            with chunk.refused_stream(fates.conflicts, waiting=fates.waiting) as stream:
+            with chunk.refused_stream(fates.conflicts, waiting=fates.waiting, role=role) as stream:
                 add_refused(connection, stream, batch_id)
         mark_formed(connection)
         return summary

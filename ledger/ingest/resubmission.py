@@ -1,73 +1,167 @@
 """Rows that are at hand as values, sent through the same rules as those of a file: corrections, and refused rows that are sent in again.
 
-Takes dictionaries of source fields and their mapping, and gives a judged chunk. Source: specification, section 2, "Corrections".
+Takes dictionaries of source fields, by the names under which refused rows keep them, and their mapping; gives a judged chunk. A key that
+begins with = is a canonical column that somebody has set: it stands in place of what the mapping reads.
+Source: specification, section 2, "Corrections".
 """
 
 import json
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
+from functools import cache
+
+import duckdb
+from sqlglot import exp
 
 from ledger.errors import LedgerError
-from ledger.ingest.chunk import Chunk, judge_chunk
+from ledger.ingest.chunk import LONGEST_FIELD, Chunk, judge_chunk
 from ledger.ingest.event_rules import since_1970_us
-from ledger.ingest.expression import RECORD_COLUMN, field_key
-from ledger.ingest.given import Given
-from ledger.ingest.mapping import FileFormat
+from ledger.ingest.expression import FILE_STEM_COLUMN, MACROS, RECORD_COLUMN, Compiled, field_column, field_key
+from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, INTEGERS, TEXTS, FileFormat, built_in_mappings
 from ledger.ingest.mapping import Mapping as SourceMapping
-from ledger.ingest.record_file import open_records
+from ledger.ingest.record_file import RecordFile, file_stem
+
+CANONICAL = "canonical"
+REPAIR_ID = "quarantine_id"  # a column of the tables in which people repair rows
+_SET = "="  # begins the key of a canonical column that was set
+
+Fields = Mapping[str, str | None]
+
+# The canonical columns, in the order in which people read them.
+CANONICAL_COLUMNS = (
+    *("account", "request_id", "model", "received_at"),
+    *(f"{name.removesuffix('_us')}_{unit}" for name in DURATIONS for unit in ("us", "ms", "s")),
+    *INTEGERS,
+    *("queue", "cold_start", "async_header", "node"),
+)
+
+
+def with_values(fields: Fields, values: Mapping[str, str]) -> dict[str, str | None]:
+    """The fields with these canonical columns set; "" empties one. A duration that is set in one unit has no other."""
+    return {**fields, **{f"{_SET}{name}": value for name, value in values.items()}}
+
+
+def check_values(values: Mapping[str, str], *, but: Collection[str] = ()) -> None:
+    """Raises LedgerError if one of them is of no canonical column, or of one that may not be set, or no text that could be kept."""
+    settable = [name for name in CANONICAL_COLUMNS if name not in but]
+    unknown = [name for name in values if name not in settable]
+    if unknown:
+        raise LedgerError(f"{', '.join(unknown)} cannot be set", cure=f"set some of {', '.join(settable)}", exit_code=2)
+    for name, value in values.items():
+        if len(value) > LONGEST_FIELD or "\0" in value:
+            found = "a text with a NUL" if "\0" in value else f"a text of {len(value):,} characters"
+            raise LedgerError(f"{name}: {found}", cure=f"set a text of at most {LONGEST_FIELD:,} characters without NUL")
+
+
+def shape_of(values: Mapping[str, str]) -> tuple[str, ...]:
+    """What rows have to have in common to be judged together: the columns that are set."""
+    return tuple(sorted(values))
 
 
 @contextmanager
 def judged_rows(
-    rows: Sequence[Mapping[str, str | None]], mapping: SourceMapping, *, name: str, now: datetime, first_record: int = 1
+    rows: Sequence[Fields], mapping: SourceMapping, *, now: datetime, sources: Sequence[str] = (), records: Sequence[int] = ()
 ) -> Iterator[Chunk]:
-    """The rows, judged; `name` stands for their file, and they are numbered from `first_record`."""
-    optional = frozenset(path[0] for path in mapping.paths)
-    anyhow = replace(mapping, file_format=None, delimiter=None, identify=(), optional=optional, unfolding=None)
-    with tempfile.TemporaryDirectory(prefix="ledger-rows-") as folder:
-        file = Path(folder, "rows.jsonl")
-        with file.open("w", encoding="utf-8") as lines:
-            for row in rows:
-                lines.write(json.dumps({"#row": True} | _nested(row, mapping)) + "\n")  # so that no row looks like a document
-        with open_records(file, (anyhow,), name=name) as records:
-            assert records.file_format is FileFormat.JSON_LINES
-            numbered = replace(records, first_row=1 - first_record)
-            now_us = since_1970_us(now)
-            first = first_record - 1
-            with closing(judge_chunk(numbered, number=0, first=first, last=first + len(rows), now_us=now_us)) as chunk:
-                yield chunk
+    """The rows, all of one shape, judged; a field that a row lacks is empty. `sources` are the files that they came in with, `records`
+    their numbers, each once: from 1, if none are given."""
+    keys = sorted({key for row in rows for key in row})
+    connection = duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False})
+    with closing(connection):
+        for macro in MACROS:
+            connection.execute(macro)
+        connection.execute("CREATE TABLE row_at_hand (record BIGINT, stem VARCHAR, cells VARCHAR[])")
+        texts = [
+            {"record": record, "stem": file_stem(source), "cells": [row.get(key) for key in keys]}
+            for row, record, source in zip(rows, records or range(1, len(rows) + 1), sources or [""] * len(rows), strict=True)
+        ]
+        connection.execute(
+            "INSERT INTO row_at_hand SELECT row.record, row.stem, row.cells FROM (SELECT unnest(from_json($rows::JSON, $shape)) AS row)",
+            {"rows": json.dumps(texts), "shape": '[{"record": "BIGINT", "stem": "VARCHAR", "cells": ["VARCHAR"]}]'},
+        )
+        opened = _RowsAtHand.of(keys, _overridden(mapping, {key.removeprefix(_SET) for key in keys if key.startswith(_SET)}), connection)
+        with closing(judge_chunk(opened, number=0, first=0, last=len(rows), now_us=since_1970_us(now))) as chunk:
+            yield chunk
 
 
-def mapping_of(fields: Mapping[str, str | None], candidates: Sequence[SourceMapping], *, sha256: str, name: str) -> SourceMapping:
-    """The mapping under which the fields were read. Raises LedgerError if it is none of the candidates."""
-    given = Given.of_fields(fields)
-    for candidate in candidates:
-        mapping = candidate.filled(given)
-        if mapping.sha256 == sha256:
-            return mapping
-    raise LedgerError(f"the mapping {name} under which the row was read is not at hand", cure="name its file with --mapping")
+class _RowsAtHand(RecordFile):
+    """The table `row_at_hand` as if it were a file: `ignored` are the names of the cells, in their order."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, keys: Sequence[str], mapping: SourceMapping, connection: duckdb.DuckDBPyConnection) -> "_RowsAtHand":
+        """Rows whose cells are the fields of these keys."""
+        return cls(
+            name="", sha256="", mapping=mapping, file_format=FileFormat.JSON_LINES,
+            fields=tuple({path[0]: None for path in mapping.paths if field_key(path) in keys}), ignored=tuple(keys), records=0, first_row=0,
+            types={}, connection=connection,
+        )  # fmt: skip
+
+    def span(self, first: int, last: int) -> exp.Select:
+        """All of the rows, as the base class describes them."""
+        places = {key: place for place, key in enumerate(self.ignored, start=1)}
+        columns: list[exp.Expr] = [
+            exp.alias_(exp.column("record"), "#line", quoted=True),
+            exp.alias_(exp.column("record"), RECORD_COLUMN, quoted=True),
+            exp.alias_(exp.cast(exp.null(), "TEXT"), "#malformed", quoted=True),
+            exp.alias_(exp.cast(exp.null(), "TEXT"), "#raw", quoted=True),
+            exp.alias_(exp.column("stem"), FILE_STEM_COLUMN, quoted=True),
+        ]
+        for path in self.mapping.paths:
+            cell: exp.Expr = exp.cast(exp.null(), "TEXT")
+            if field_key(path) in places:
+                cell = exp.Bracket(this=exp.column("cells"), expressions=[exp.Literal.number(places[field_key(path)])], offset=1)
+            columns.append(exp.alias_(cell, field_column(path), quoted=True))
+        return exp.select(*columns).from_("row_at_hand")
 
 
-def record_number(fields: Mapping[str, str | None]) -> int | None:
+def _overridden(mapping: SourceMapping, names: Collection[str]) -> SourceMapping:
+    """The mapping that reads these canonical columns from what was set."""
+    columns, origin = dict(mapping.columns), mapping.origin
+    for column, sources in canonical_mapping().columns.items() if names else ():
+        if given := tuple(replace(source, value=_was_set(source.name)) for source in sources if source.name in names):
+            columns[column] = given
+            origin = None if column == "received_at" else origin
+    return replace(mapping, columns=columns, origin=origin)
+
+
+def _was_set(name: str) -> Compiled:
+    key = f"{_SET}{name}"
+    return Compiled(sql=exp.column(field_column((key,)), quoted=True), paths=frozenset({(key,)}))
+
+
+# A duration in nanoseconds, which no canonical column has, becomes the microseconds that are stored.
+_US = "coalesce(scaled_decimal({name}_text, {name}_power)::VARCHAR, {name}_text)"
+_CANONICAL_TEXTS = {
+    **{name: name for name in (*TEXTS, *INTEGERS)},
+    # An instant of an epoch is written as one; what is none stays as it stands.
+    "received_at": "CASE WHEN received_at_power IS NULL THEN received_at_text ELSE coalesce(replace(make_timestamp(within_calendar("
+    "scaled_decimal(received_at_text, received_at_power)))::VARCHAR, ' ', 'T') || 'Z', received_at_text) END",
+    **{
+        f"{name.removesuffix('_us')}_{unit}": f"CASE {name}_power WHEN {DURATION_POWERS[unit]} THEN {name}_text "
+        + (f"WHEN {DURATION_POWERS['ns']} THEN {_US.format(name=name)} END" if unit == "us" else "END")
+        for name in DURATIONS
+        for unit in ("us", "ms", "s")
+    },
+}
+
+
+def canonical_texts(chunk: Chunk) -> dict[int, dict[str, str]]:
+    """What the mapping reads of each row of `judged_rows`, in CANONICAL_COLUMNS, as the texts that stand there; by record."""
+    columns = ", ".join(f"coalesce({_CANONICAL_TEXTS[name]}, '')" for name in CANONICAL_COLUMNS)
+    rows = chunk.connection.execute(f"SELECT record, {columns} FROM mapped").fetchall()  # noqa: S608
+    return {record: dict(zip(CANONICAL_COLUMNS, values, strict=True)) for record, *values in rows}
+
+
+@cache
+def canonical_mapping() -> SourceMapping:
+    """The mapping of the specification's own columns."""
+    return built_in_mappings()[CANONICAL]
+
+
+def record_number(fields: Fields) -> int | None:
     """The number that the record had in its file, if its event depends on it."""
     number = fields.get(RECORD_COLUMN)
     return int(number) if number else None
-
-
-def _nested(row: Mapping[str, str | None], mapping: SourceMapping) -> dict[str, object]:
-    """The fields as they stood in the source: `a.b` is b inside a."""
-    nested: dict[str, object] = {}
-    for path in mapping.paths:
-        if field_key(path) not in row:
-            continue
-        inner: dict[str, object] = nested
-        for part in path[:-1]:
-            below = inner.setdefault(part, {})
-            assert isinstance(below, dict)
-            inner = below
-        inner[path[-1]] = row[field_key(path)]
-    return nested

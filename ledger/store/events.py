@@ -4,6 +4,7 @@ A batch is one transaction of the caller: its events, its refused rows and its o
 Source: specification, section 2.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import IO, Any
@@ -13,7 +14,7 @@ from psycopg import sql
 from sqlalchemy import Connection, func, insert, select, text
 
 from ledger.store import schema
-from ledger.store.connection import column_list, copy_rows, driver_cursor
+from ledger.store.connection import column_list, copy_rows, driver_cursor, fetch
 
 # The columns that a source decides, in the order of the table; and those of them that make two rows of one identity equal.
 EVENT_FIELDS = tuple(column.name for column in schema.event.columns if column.name not in ("batch_id", "revision"))
@@ -156,6 +157,26 @@ def insert_staged(connection: Connection, batch_id: int) -> Inserted:
         raise IdentityTaken from error
 
 
+def insert_resubmitted(connection: Connection, batch_id: int) -> list[tuple[int, str, datetime]]:
+    """Add the staged events whose identity is new, the first of each; gives their records, accounts and instants. Raises IdentityTaken if
+    other loads of the same events are in the way.
+
+    They go in by order of identity, so that two who add the same events wait for each other instead of blocking each other.
+    """
+    fields = column_list(EVENT_FIELDS)
+    statement = sql.SQL(
+        "WITH first AS MATERIALIZED (SELECT DISTINCT ON (account, request_id) {fields}, record FROM staged "
+        "ORDER BY account, request_id, record), "
+        "added AS (INSERT INTO event ({fields}, batch_id, revision) SELECT {fields}, {batch_id}, 1 FROM first "
+        "ORDER BY account, request_id ON CONFLICT DO NOTHING RETURNING account, request_id) "
+        "SELECT record, account, received_at FROM first JOIN added USING (account, request_id)"
+    ).format(fields=fields, batch_id=sql.Literal(batch_id))
+    try:
+        return fetch(connection, statement)
+    except psycopg.errors.DeadlockDetected as error:
+        raise IdentityTaken from error
+
+
 def staged_conflicts(connection: Connection) -> list[tuple[int, str]]:
     """The staged records that equal no revision of their identity, with what differs from the latest, in words.
 
@@ -213,7 +234,8 @@ def latest_revisions(connection: Connection, request_id: str, account: str | Non
 
 
 def lock_request(connection: Connection, account: str, request_id: str) -> None:
-    """Let no other correction of this request run until the transaction ends."""
+    """Let no other correction of this request run until the transaction ends, nor one of all (`withdrawals.lock_all_requests`)."""
+    connection.execute(text("SELECT pg_advisory_xact_lock_shared(hashtext('ledger.corrections'))"))
     connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:account || chr(31) || :request_id, 0))"),
                        {"account": account, "request_id": request_id})  # fmt: skip
 
@@ -240,6 +262,16 @@ def staged_fields(connection: Connection) -> list[dict[str, Any]]:
     """The staged events as values, for a correction: one or none."""
     rows = connection.execute(text("SELECT * FROM staged ORDER BY record")).mappings()
     return [{name: row[name] for name in EVENT_FIELDS} for row in rows]
+
+
+def staged_records(connection: Connection) -> list[int]:
+    """The numbers of the staged records."""
+    return list(connection.scalars(text("SELECT record FROM staged")))
+
+
+def unstage_records(connection: Connection, records: Collection[int]) -> None:
+    """Forget these of the staged events."""
+    connection.execute(text("DELETE FROM staged WHERE record = ANY (:records)"), {"records": list(records)})
 
 
 def unstage(connection: Connection) -> None:

@@ -11,6 +11,7 @@ from psycopg import sql
 from ledger.store.cells import change_many
 from ledger.store.connection import Connection, column_list, driver_cursor, fetch, put_aside
 from ledger.store.events import COMPARED_FIELDS, EVENT_FIELDS, IdentityTaken
+from ledger.store.withdrawals import lock_all_requests
 
 REASON = "joined"
 NEXT_TRY = "60 seconds"  # after the end of a failed one, at most
@@ -65,7 +66,7 @@ ORDER BY r.of_account, r.of_request,
 """
 
 # The event's columns of a gateway's rows alone (g), and together with an engine's (e): receipt, status and header are the gateway's, the
-# times inside inference and the tokens the engine's.
+# times inside inference and the tokens the engine's, unless somebody has repaired the gateway's row: what was said there stands.
 _ALONE = {
     **{name: f"g.{name}" for name in EVENT_FIELDS},
     "request_id": "g.event_id",
@@ -75,9 +76,12 @@ _ALONE = {
 }
 _JOINED = {
     **_ALONE,
-    **{name: f"coalesce(e.{name}, g.{name})" for name in ("queue_us", "prefill_us", "decode_us", "inference_us", "input_tokens", "node")},
-    "output_tokens": "coalesce(e.output_tokens, g.output_tokens)",
-    "cached_input_tokens": "greatest(e.cached_input_tokens, g.cached_input_tokens)",
+    **{
+        name: f"CASE WHEN g.repaired THEN coalesce(g.{name}, e.{name}) ELSE coalesce(e.{name}, g.{name}) END"
+        for name in ("queue_us", "prefill_us", "decode_us", "inference_us", "input_tokens", "output_tokens", "node")
+    },
+    "cached_input_tokens": "CASE WHEN g.repaired THEN g.cached_input_tokens "
+    "ELSE greatest(e.cached_input_tokens, g.cached_input_tokens) END",
     "ttft_us": "coalesce(g.whole_ttft_us, e.ttft_us)",
     "e2e_us": "coalesce(g.whole_e2e_us, e.e2e_us)",
     "cold_start": "coalesce(g.cold_start, e.cold_start)",
@@ -154,11 +158,16 @@ SELECT account, request_id, of_request, coalesce(latest, 0) + 1 FROM formed WHER
 ON CONFLICT (account, request_id) DO UPDATE SET revision = excluded.revision;
 UPDATE engine_request r SET merged = joins AND (placed OR latest IS NOT NULL) FROM formed f
 WHERE r.account = f.engine_account AND r.request_id = f.engine_request AND merged <> (joins AND (placed OR latest IS NOT NULL));
-CREATE TEMPORARY TABLE formed_record ON COMMIT DROP AS SELECT account, request_id, unnest(records) AS record_id FROM formed;
-UPDATE quarantine q SET resolution = 'joined', resolution_reason = {reason}, resolved_by = {author}, resolved_at = {at}
-FROM formed f JOIN formed_record r USING (account, request_id)
+"""
+_RECORDS = "SELECT account, request_id, placed, unnest(records) AS record_id FROM formed"
+_WAITED = """
+SELECT o.refused_sha256 FROM formed_record r
 JOIN observation o ON o.role = 'gateway' AND o.account = r.account AND o.record_id = r.record_id
-WHERE f.placed AND q.row_sha256 = o.refused_sha256 AND q.resolution IS NULL;
+WHERE r.placed AND o.refused_sha256 IS NOT NULL
+"""
+_RESOLVE = """
+UPDATE quarantine q SET resolution = 'joined', resolution_reason = {reason}, resolved_by = {author}, resolved_at = {at}
+FROM waited WHERE q.row_sha256 = waited.refused_sha256 AND q.resolution IS NULL
 """
 _CHANGED = """
 SELECT account, received_at, -1 FROM withdrawn UNION ALL SELECT account, received_at, 1 FROM formed WHERE placed
@@ -168,8 +177,10 @@ SELECT account, received_at, -1 FROM withdrawn UNION ALL SELECT account, receive
 def form_requests(connection: Connection, batch_id: int, *, author: str, at: datetime) -> int:
     """Form the events of all requests that the added rows touch; gives how many events or revisions were added.
 
-    Under the lock of `lock_joins`, after pairing. Raises IdentityTaken if another load is adding one of them.
+    Under the lock of `lock_joins`, after pairing; no request is corrected or withdrawn from here until the transaction ends. Raises
+    IdentityTaken if another load is adding one of them.
     """
+    lock_all_requests(connection)
     values = {"reason": sql.Literal(REASON), "author": sql.Literal(author), "at": sql.Literal(at)}
     pairs = [(sql.Identifier(name), sql.Literal(name)) for name in COMPARED_FIELDS]
     standing = {
@@ -191,8 +202,16 @@ def form_requests(connection: Connection, batch_id: int, *, author: str, at: dat
         [(lost,)] = cursor.execute("SELECT count(*) FROM formed WHERE complete AND latest IS NULL AND NOT placed").fetchall()
         if lost:  # another load adds the same events at this moment, another way
             raise IdentityTaken
-        cursor.execute(sql.SQL(_KEEP).format(**values))
+        cursor.execute(_KEEP)
+        put_aside(cursor, "formed_record", _RECORDS)
+        put_aside(cursor, "waited", _WAITED)
+        cursor.execute(sql.SQL(_RESOLVE).format(**values))
     return placed
+
+
+def changed_events(connection: Connection) -> list[tuple[str, datetime, int]]:
+    """What was formed now, and withdrawn for it (-1): account, instant and number of each event, as `cells.change_events` takes them."""
+    return fetch(connection, sql.SQL(_CHANGED))
 
 
 def mark_formed(connection: Connection) -> None:

@@ -4,17 +4,20 @@ Takes staged rows of one role, in the caller's transaction. Which halves belong 
 Source: specification, section 2; decision record halves.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO
 
 from psycopg import sql
 
 from ledger.store import schema
-from ledger.store.connection import Connection, column_list, copy_rows, driver_cursor, execute
+from ledger.store.connection import Connection, column_list, copy_rows, driver_cursor, execute, fetch
 
 # The columns that a source decides, and those of them that make two rows with one id equal.
-HALF_FIELDS = tuple(column.name for column in schema.observation.columns if column.name not in ("batch_id", "refused_sha256"))
+HALF_FIELDS = tuple(column.name for column in schema.observation.columns if column.name not in ("batch_id", "refused_sha256", "repaired"))
 _COMPARED = tuple(name for name in HALF_FIELDS if name not in ("role", "account", "record_id", "clock_clamped"))
+_LINKING = ("role", "account", "record_id", "request_id", "trace", "header")  # what makes it the half that it is
+_REPAIRED = tuple(name for name in HALF_FIELDS if name not in _LINKING)
 
 STREAM_COLUMNS = (*HALF_FIELDS, "refused_sha256", "record")  # `refused_sha256` of a row that waits for its tokens, `record` its number
 
@@ -36,7 +39,7 @@ class Fates:
 def stage_halves(connection: Connection, stream: IO[bytes]) -> int:
     """Put the rows of the stream (CSV of STREAM_COLUMNS) aside until the end of the transaction; gives their number."""
     execute(connection, "CREATE TEMPORARY TABLE staged_half (LIKE observation, record bigint NOT NULL) ON COMMIT DROP")
-    execute(connection, "ALTER TABLE staged_half ALTER batch_id DROP NOT NULL")
+    execute(connection, "ALTER TABLE staged_half ALTER batch_id DROP NOT NULL, ALTER repaired DROP NOT NULL")
     count = copy_rows(connection, "staged_half", STREAM_COLUMNS, stream)
     execute(connection, "ANALYZE staged_half (role, account, record_id)")
     return count
@@ -107,3 +110,54 @@ def fates_of_halves(connection: Connection) -> Fates:
         new=counts.get("new", 0), duplicate=counts.get("duplicate", 0), merged=counts.get("merged", 0),
         conflicts=[(int(record), str(detail)) for record, detail in conflicts], waiting=[record for (record,) in waiting],
     )  # fmt: skip
+
+
+# -- halves that are sent in again
+
+
+def waiting_halves(connection: Connection, hashes: Mapping[int, str]) -> dict[int, str]:
+    """Of records of refused rows (their hashes in quarantine), those whose half waits for tokens, and its role."""
+    query = (
+        "SELECT record, role FROM unnest(%(records)s::bigint[], %(hashes)s::varchar[]) AS given (record, hash) "
+        "JOIN observation ON refused_sha256 = hash"
+    )
+    return dict(fetch(connection, query, {"records": list(hashes), "hashes": list(hashes.values())}))
+
+
+def repair_waiting(connection: Connection, batch_id: int, hashes: Mapping[int, str]) -> list[int]:
+    """Give halves that wait the figures of the staged rows that have tokens now; before these are added. `hashes` are those under which the
+    staged records stand in quarantine: one that still has no tokens waits under it.
+
+    Gives the records of rows that would make another half of the one that waits: they are staged no more.
+    """
+    given: dict[str, list[object]] = {"records": list(hashes), "hashes": list(hashes.values())}
+    rows = sql.SQL("unnest(%(records)s::bigint[], %(hashes)s::varchar[]) AS given (record, hash)")
+    same = sql.SQL(" AND ").join(sql.SQL("o.{0} IS NOT DISTINCT FROM s.{0}").format(sql.Identifier(name)) for name in _LINKING)
+    other = sql.SQL(
+        "DELETE FROM staged_half s USING {rows}, observation o WHERE s.record = given.record AND o.refused_sha256 = hash AND NOT ({same}) "
+        "RETURNING s.record"
+    ).format(rows=rows, same=same)
+    repair = sql.SQL(
+        "UPDATE observation o SET repaired = true, refused_sha256 = NULL, batch_id = {batch_id}, {values} FROM staged_half s JOIN {rows} "
+        "USING (record) WHERE o.refused_sha256 = hash AND {same} AND s.refused_sha256 IS NULL"
+    ).format(
+        batch_id=sql.Literal(batch_id), rows=rows, same=same,
+        values=sql.SQL(", ").join(sql.SQL("{0} = s.{0}").format(sql.Identifier(name)) for name in _REPAIRED),
+    )  # fmt: skip
+    wait = sql.SQL(
+        "UPDATE staged_half s SET refused_sha256 = hash FROM {rows} WHERE s.record = given.record AND refused_sha256 IS NOT NULL"
+    )
+    found = [record for (record,) in fetch(connection, other, given)]
+    execute(connection, repair, given)
+    execute(connection, wait.format(rows=rows), given)
+    return found
+
+
+def each_fate(connection: Connection) -> dict[int, str]:
+    """What became of each staged row, by its record: the name of the field of `Fates` that counts it."""
+    return dict(fetch(connection, "SELECT record, fate FROM fate"))
+
+
+def unstage_halves(connection: Connection) -> None:
+    """Forget what was staged and formed, so that more halves can be added in the same transaction."""
+    execute(connection, "DROP TABLE staged_half, half, touched, formed, formed_record, withdrawn, fate")

@@ -108,7 +108,8 @@ event = Table(
 )
 
 # Halves of requests, as their sources gave them: rows of gateways and of engines. Events are formed of them (decision record halves); never
-# updated, never deleted. Rows of one role, account and request_id belong to one request, as tries of a gateway or choices of an engine.
+# deleted, and changed once at most: one that waits for its tokens may be repaired. Rows of one role, account and request_id belong to one
+# request, as tries of a gateway or choices of an engine.
 observation = Table(
     "observation",
     metadata,
@@ -137,6 +138,13 @@ observation = Table(
     Column("cold_start", Name),
     Column("node", Name),
     Column("refused_sha256", String(64), comment="of its row in quarantine, where it waits for tokens"),
+    Column(
+        "repaired",
+        Boolean,
+        nullable=False,
+        server_default=text("false"),
+        comment="its figures are what somebody set: no other half overrules them",
+    ),
     PrimaryKeyConstraint("role", "account", "record_id"),
     CheckConstraint("role in ('gateway', 'engine')", name="role"),
     CheckConstraint("role = 'engine' or (account <> '' and model is not null)", name="gateway"),
@@ -144,6 +152,7 @@ observation = Table(
     Index("ix_observation_request", "role", "account", "request_id"),
     Index("ix_observation_trace", "trace", "role", "received_at", postgresql_where=text("trace is not null")),
     Index("ix_observation_header", "header", "role", "received_at", postgresql_where=text("header is not null")),
+    Index("ix_observation_refused_sha256", "refused_sha256", postgresql_where=text("refused_sha256 is not null")),
 )
 
 # The requests that were formed of observations, and the revision that says what they are now. A request that stands in another revision, or
@@ -205,8 +214,33 @@ quarantine = Table(
     Column("resolution_reason", Text),
     Column("resolved_by", Text),
     Column("resolved_at", Instant),
+    Column("request_id", Name, comment="if it can be read"),
     UniqueConstraint("row_sha256"),
-    CheckConstraint("(resolution is null) = (resolved_at is null)", name="resolved"),
+    CheckConstraint(
+        "num_nulls(resolution, resolution_reason, resolved_by, resolved_at) in (0, 4) and resolution_reason <> '' and resolved_by <> ''",
+        name="resolved",
+    ),
+    Index("ix_quarantine_place", "batch_id", "line", "quarantine_id"),
+    Index("ix_quarantine_request_id", "request_id", postgresql_where=text("request_id is not null")),
+)
+
+# One row per refused row and time it was sent in again; never updated, never deleted. The batch has the mapping, the author and the time.
+resubmission = Table(
+    "resubmission",
+    metadata,
+    Column("quarantine_id", BigInteger, ForeignKey("quarantine.quarantine_id"), nullable=False),
+    Column("batch_id", BigInteger, ForeignKey("batch.batch_id"), nullable=False, comment="which has the mapping, the author and the time"),
+    Column("values_set", JSONB, nullable=False, comment="canonical columns that were set, as texts"),
+    Column("outcome", Text, nullable=False, comment="accepted, duplicate, or the reason why it was refused again"),
+    Column("detail", Text, nullable=False),
+    Column("reason", Text, nullable=False, comment="why it was sent in, as its author says"),
+    PrimaryKeyConstraint("quarantine_id", "batch_id"),
+    Index("ix_resubmission_conflict", "quarantine_id", postgresql_where=text("outcome = 'conflict'")),
+    Index(
+        "ix_resubmission_request_id",
+        text("(values_set ->> 'request_id')"),
+        postgresql_where=text("(values_set ->> 'request_id') is not null"),
+    ),
 )
 
 # Recorded spans of time: open circuit breakers and model loads, [starts_at, ends_at). node null matches any node.

@@ -16,6 +16,7 @@ from ledger.settlement.period import Period
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
 from ledger.store.connection import Connection, driver_cursor, execute, fetch
 from ledger.store.database import Database
+from ledger.store.quarantine import IN_CONFLICT
 
 SAMPLE = 3  # requests that are named where many are meant
 
@@ -85,10 +86,10 @@ def count_unresolved(connection: Connection, periods: Sequence[Period]) -> dict[
     A row in quarantine whose account or instant cannot be read may be any contract's, and so may an engine's request without an account.
     """
     query = sql.SQL(
-        "SELECT span, account, count(*) FILTER (WHERE reason = 'conflict'), count(*) FILTER (WHERE reason <> 'conflict') "
+        "SELECT span, account, count(*) FILTER (WHERE {in_conflict}), count(*) FILTER (WHERE NOT {in_conflict}) "
         "FROM quarantine JOIN {spans} ON received_at IS NULL OR (received_at >= starts_at AND received_at < ends_at) "
         "WHERE resolution IS NULL AND (account IS NULL OR account = ANY (%(accounts)s)) GROUP BY span, account"
-    ).format(spans=_SPANS)
+    ).format(spans=_SPANS, in_conflict=IN_CONFLICT)
     rows = fetch(connection, query, {"accounts": _all_accounts(periods), **_spans(periods)})
     found = {(span, account): (conflicts, others) for span, account, conflicts, others in rows}
     waiting = _count_unjoined(connection, periods)

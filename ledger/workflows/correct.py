@@ -13,8 +13,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from ledger.errors import LedgerError
-from ledger.ingest.mapping import DURATIONS, built_in_mappings
-from ledger.ingest.resubmission import judged_rows
+from ledger.ingest.given import Given
+from ledger.ingest.mapping import built_in_mappings
+from ledger.ingest.resubmission import canonical_mapping, check_values, judged_rows, record_number, with_values
 from ledger.store.cells import change_events
 from ledger.store.database import Database
 from ledger.store.events import (
@@ -28,39 +29,47 @@ from ledger.store.events import (
     stage_events,
     staged_fields,
 )
-from ledger.store.quarantine import conflicts_of, resolve
+from ledger.store.quarantine import RowFilter, conflicts_of, resolve
 from ledger.workflows.void import the_request
-
-CANONICAL = "canonical"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corrected:
-    """The revision that stands now, what changed (before, after), and the rows in conflict that are settled by it."""
+    """The revision that stands now, what changed (before, after), and the rows in conflict that are settled by it; `revived` if the
+    request was withdrawn before."""
 
     account: str
     request_id: str
     revision: int
     changes: dict[str, tuple[object, object]]
     conflicts: tuple[int, ...]
+    revived: bool
 
 
 def correct_request(
-    database: Database, request_id: str, values: Mapping[str, str], *, account: str | None, reason: str, author: str
+    database: Database,
+    request_id: str,
+    values: Mapping[str, str],
+    *,
+    account: str | None,
+    reason: str,
+    author: str,
+    revive: bool = False,
 ) -> Corrected:
-    """Set these columns (texts; "" empties one). Raises LedgerError if a value breaks a rule, or nothing changes."""
-    mapping = built_in_mappings()[CANONICAL]
-    settable = {path[0] for path in mapping.paths} - {"account", "request_id"}
-    unknown = sorted(set(values) - settable)
-    if unknown:
-        raise LedgerError(f"{', '.join(unknown)} cannot be set", cure=f"set some of {', '.join(sorted(settable))}", exit_code=2)
+    """Set these columns (texts; "" empties one). Raises LedgerError if a value breaks a rule, or nothing changes.
+
+    A withdrawn request counts again once it is corrected: that has to be said (`revive`).
+    """
+    check_values(values, but=("account", "request_id"))
     with database.engine.begin() as connection:
         current = the_request(connection, request_id, account)
+        if current.voided and not revive:
+            raise LedgerError(
+                f"{request_id} is withdrawn, and a correction would bring it back",
+                cure=f"--revive says that it is meant to count again; ledger explain {request_id} shows why it was withdrawn",
+            )
         row = {name: _text(value) for name, value in current.fields.items() if name != "clock_clamped"}
-        for name in DURATIONS:
-            if any(f"{name.removesuffix('_us')}_{unit}" in values for unit in ("ms", "s")):
-                row[name] = None
-        with judged_rows([{**row, **values}], mapping, name="correct", now=database.now()) as chunk:
+        with judged_rows([with_values(row, values)], canonical_mapping(), now=database.now()) as chunk:
             for why, detail in chunk.refused_records().values():
                 raise LedgerError(f"{why}: {detail}", cure="correct the values")
             with chunk.event_stream(batch_id=None) as stream:
@@ -79,7 +88,8 @@ def correct_request(
         before = [(current.account, current.fields["received_at"], -1)] if withdrawn else []
         change_events(connection, [*before, (current.account, fields["received_at"], 1)])
         return Corrected(
-            account=current.account, request_id=request_id, revision=current.revision + 1, changes=changes, conflicts=settled
+            account=current.account, request_id=request_id, revision=current.revision + 1, changes=changes, conflicts=settled,
+            revived=current.voided,
         )  # fmt: skip
 
 
@@ -99,21 +109,25 @@ def _add(connection: Connection, database: Database, current: Revision, fields: 
 
 
 def _settle_conflicts(connection: Connection, fields: dict[str, Any], *, reason: str, author: str, at: datetime) -> tuple[int, ...]:
-    """Mark the rows in conflict that say what is stored now. Only rows with canonical columns can be compared without their mapping."""
-    mapping = built_in_mappings()[CANONICAL]
-    waiting = [row for row in conflicts_of(connection, fields["account"], fields["request_id"]) if row.mapping == CANONICAL]
+    """Mark the rows in conflict that say what is stored now. Those that a mapping of somebody's own has read need it to be compared."""
     settled = []
-    for row in waiting:
-        with judged_rows([row.fields], mapping.for_account(fields["account"]), name=row.source, now=at) as chunk:
+    built_in = list(built_in_mappings().values())
+    for row in conflicts_of(connection, fields["account"], fields["request_id"]):
+        filled = (mapping.filled(Given.of_fields(row.fields)) for mapping in built_in)
+        mapping = next((mapping for mapping in filled if mapping.sha256 == row.mapping_sha256), None)
+        if mapping is None:
+            continue
+        number = record_number(row.fields)
+        with judged_rows([row.fields], mapping, now=at, sources=[row.source], records=[number] if number else ()) as chunk:
             if chunk.events and _as_stored(chunk.first_events(1)[0], fields):
-                resolve(connection, row.quarantine_id, resolution="corrected", reason=reason, author=author, at=at)
                 settled.append(row.quarantine_id)
-    return tuple(settled)
+    return tuple(resolve(connection, RowFilter(ids=settled), resolution="corrected", reason=reason, author=author, at=at))
 
 
 def _as_stored(event: Mapping[str, object], fields: Mapping[str, Any]) -> bool:
     compared = {**event, "received_at": datetime.fromisoformat(str(event["received_at"]))}
-    return all(compared[name] == fields[name] for name in EVENT_FIELDS if name != "clock_clamped")
+    # A half has another request_id than its request; it was found by that of its request.
+    return all(compared[name] == fields[name] for name in EVENT_FIELDS if name not in ("clock_clamped", "request_id"))
 
 
 def _text(value: object) -> str | None:

@@ -5,6 +5,7 @@ Source: specification, sections 2 and 9.
 """
 
 import os
+import shlex
 import shutil
 import stat
 import sys
@@ -22,6 +23,7 @@ from ledger.ingest.given import Given
 from ledger.ingest.loader import Summary, load_file
 from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
 from ledger.ingest.record_file import RecordFile, open_records
+from ledger.ingest.resubmission import REPAIR_ID
 from ledger.ingest.spend_log_table import TABLE, is_url, source_name, write_spend_logs
 from ledger.store.database import Database
 from ledger.store.events import analyze_events
@@ -169,6 +171,7 @@ def _opened(path: str, mappings: tuple[Mapping, ...], *, limit: int | None = Non
         return
     if path != "-" and not _is_stream(path):
         with open_records(Path(path), mappings) as records:
+            _check_is_telemetry(path, records)
             yield records
         return
     # A stream can be read once only; the copy's name is what messages call it.
@@ -177,6 +180,7 @@ def _opened(path: str, mappings: tuple[Mapping, ...], *, limit: int | None = Non
         with copy.open("wb") as spooled, nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:
             shutil.copyfileobj(stream, spooled)
         with _opened_copy(copy, mappings, shown="stdin" if path == "-" else path) as records:
+            _check_is_telemetry(path, records)
             yield records
 
 
@@ -200,6 +204,14 @@ def _opened_copy(copy: Path, mappings: tuple[Mapping, ...], *, shown: str) -> It
             yield records
     except LedgerError as error:
         raise LedgerError(error.message.replace(str(copy), shown), cure=error.cure, exit_code=error.exit_code) from error
+
+
+def _check_is_telemetry(path: str, records: RecordFile) -> None:
+    """Texts of a repair table may have an apostrophe in front, and its rows wait in quarantine until they are sent in again."""
+    if REPAIR_ID in records.ignored:
+        raise LedgerError(
+            f"{path}: this is a table of refused rows", cure=f"send it in with: ledger quarantine requeue --from {shlex.quote(path)}"
+        )
 
 
 def _is_stream(path: str) -> bool:

@@ -1,16 +1,40 @@
-"""Void: withdraw the current revision of a request. Nothing is deleted; withdrawing twice is harmless.
+"""Void: withdraw the current revision of a request, or of many. Nothing is deleted; withdrawing twice is harmless.
 
 Source: specification, section 2, "Corrections".
 """
 
+import csv
+from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO
 
 from sqlalchemy import Connection
 
 from ledger.errors import LedgerError
+from ledger.printable import brief
 from ledger.store.cells import change_events
+from ledger.store.connection import Connection as AnyConnection
 from ledger.store.database import Database
 from ledger.store.events import Revision, add_void, latest_revisions, lock_request
+from ledger.store.withdrawals import (
+    RequestFilter,
+    RequestGroup,
+    ambiguous_ids,
+    choose_by_filter,
+    choose_by_ids,
+    count_chosen,
+    group_chosen,
+    lock_all_requests,
+    sample_chosen,
+    unknown_ids,
+    withdraw_chosen,
+)
+
+LONGEST_ID = 200  # characters
+SHOWN = 5
+NAMED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +45,27 @@ class Voided:
     request_id: str
     revision: int
     now: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdFile:
+    """Requests by their ids: a file of one id a line, or CSV with the columns request_id and, if need be, account. `account` is that of
+    ids without one; ids that no request has are left out if `skip_unknown`."""
+
+    path: Path
+    account: str | None = None
+    skip_unknown: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoidedMany:
+    """How many requests are withdrawn (or would be), how many were before, how many ids are unknown; and what they are."""
+
+    requests: int
+    withdrawn_before: int
+    unknown: int
+    groups: tuple[RequestGroup, ...]
+    sample: tuple[tuple[str, str, datetime], ...]
 
 
 def void_request(database: Database, request_id: str, *, account: str | None, reason: str, author: str) -> Voided:
@@ -37,10 +82,118 @@ def the_request(connection: Connection, request_id: str, account: str | None) ->
     found = latest_revisions(connection, request_id, account)
     if not found:
         raise LedgerError(
-            f"there is no request {request_id}" + (f" of the account {account}" if account else ""), cure="check the id and the account"
+            f"there is no request {brief(request_id)}" + (f" of the account {brief(account)}" if account else ""),
+            cure="check the id and the account",
         )
     if len(found) > 1:
         accounts = ", ".join(revision.account for revision in found)
-        raise LedgerError(f"several accounts have a request {request_id}: {accounts}", cure="name one with --account", exit_code=2)
+        raise LedgerError(f"several accounts have a request {brief(request_id)}: {accounts}", cure="name one with --account", exit_code=2)
     lock_request(connection, found[0].account, request_id)
     return latest_revisions(connection, request_id, found[0].account)[0]
+
+
+def void_many(
+    database: Database,
+    which: RequestFilter | IdFile,
+    *,
+    reason: str,
+    author: str,
+    dry_run: bool = False,
+    expected: VoidedMany | None = None,
+) -> VoidedMany:
+    """Withdraw all of the requests in one transaction, or (dry run) only say which they are.
+
+    Raises LedgerError, and withdraws nothing, if the file cannot be read, an id is unknown (unless it may be) or several accounts have it,
+    the filter names a file that was never loaded, or there are not as many requests as `expected`.
+    """
+    with database.begin() as connection:
+        if not dry_run:
+            lock_all_requests(connection)
+        unknown = _choose(connection, which)
+        standing, before = count_chosen(connection)
+        found = VoidedMany(
+            requests=standing,
+            withdrawn_before=before,
+            unknown=unknown,
+            groups=tuple(group_chosen(connection)),
+            sample=tuple(sample_chosen(connection, SHOWN)),
+        )
+        if expected is not None and (standing, before) != (expected.requests, expected.withdrawn_before):
+            raise LedgerError(
+                f"meanwhile it is {standing:,} requests, and no longer {expected.requests:,}; nothing was withdrawn",
+                cure="look again, when loads and corrections are done",
+            )
+        if not dry_run:
+            withdraw_chosen(connection, reason=reason, author=author, at=database.now())
+        return found
+
+
+def _choose(connection: AnyConnection, which: RequestFilter | IdFile) -> int:
+    """Choose the requests; gives how many ids are unknown."""
+    if isinstance(which, RequestFilter):
+        if not choose_by_filter(connection, which):
+            raise LedgerError(f"no file named {brief(which.source or '')} was loaded", cure="name it without folders, as it was loaded")
+        return 0
+    impossible: list[str] = []
+    choose_by_ids(connection, _possible(read_ids(which), impossible))
+    count, named = unknown_ids(connection, NAMED)
+    if ambiguous := ambiguous_ids(connection, NAMED):
+        lines = "\n".join(f"several accounts have a request {brief(one)}: {', '.join(map(brief, accounts))}" for one, accounts in ambiguous)
+        raise LedgerError(f"{lines}\nnothing was withdrawn", cure="add a column account to the file, or name one with --account")
+    if (count or impossible) and not which.skip_unknown:
+        names = [brief(one) + (f" of the account {brief(account)}" if account else "") for account, one in named]
+        names = [*map(brief, impossible), *names][:NAMED]
+        more = count + len(impossible) - len(names)
+        raise LedgerError(
+            f"there is no request {', '.join(names)}" + (f" and {more:,} more" if more else "") + "; nothing was withdrawn",
+            cure="correct the file, or withdraw the others with --skip-unknown",
+        )
+    return count + len(impossible)
+
+
+def _possible(ids: Iterator[tuple[str | None, str]], impossible: list[str]) -> Iterator[tuple[str | None, str]]:
+    """The ids that a request can have; the others are put into the list."""
+    for account, request_id in ids:
+        if any(len(one) > LONGEST_ID or "\0" in one for one in (account or "", request_id)):
+            impossible.append(request_id)
+        else:
+            yield account, request_id
+
+
+def read_ids(file: IdFile) -> Iterator[tuple[str | None, str]]:
+    """Account, if it is known, and id of each request in the file. Raises LedgerError with the place of what is wrong."""
+    try:
+        with file.path.open(encoding="utf-8-sig", newline="") as stream:
+            first = next(stream, "")
+            stream.seek(0)
+            delimiter = next((one for one in ",;\t" if one in first), ",")
+            names = next(csv.reader([first], delimiter=delimiter), [])
+            if "request_id" in names:
+                yield from _ids_of_csv(file, csv.reader(stream, delimiter=delimiter, strict=True), names)
+            else:
+                yield from _ids_of_lines(file, stream)
+    except OSError as error:
+        raise LedgerError(f"{file.path}: {error.strerror}", cure="name a file that can be read") from error
+    except UnicodeDecodeError as error:
+        raise LedgerError(f"{file.path}: not UTF-8", cure="save it in UTF-8") from error
+    except csv.Error as error:
+        raise LedgerError(f"{file.path}: {error}", cure="write CSV with the columns account and request_id") from error
+
+
+def _ids_of_csv(file: IdFile, reader: Iterator[list[str]], names: list[str]) -> Iterator[tuple[str | None, str]]:
+    next(reader)
+    place = names.index("request_id")
+    account_place = names.index("account") if "account" in names else None
+    for number, cells in enumerate(reader, start=2):
+        if not any(cells):
+            continue
+        if len(cells) != len(names):
+            raise LedgerError(f"{file.path}: row {number} has {len(cells)} cells under {len(names)} columns", cure="correct the file")
+        account = cells[account_place] if account_place is not None else ""
+        yield account or file.account, cells[place]
+
+
+def _ids_of_lines(file: IdFile, stream: IO[str]) -> Iterator[tuple[str | None, str]]:
+    for line in stream:
+        if request_id := line.rstrip("\r\n"):
+            yield file.account, request_id

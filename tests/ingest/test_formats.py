@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from ledger.errors import LedgerError
@@ -483,3 +484,23 @@ def test_all_specimens_load_add_up_are_sent_in_again_and_leave_no_prompt(
     for (table,) in (row.values() for row in query("SELECT tablename FROM pg_tables WHERE schemaname = 'public'")):
         found = query(f"SELECT count(*) FROM {table} AS stored WHERE stored::text LIKE '%MARKED%'")  # noqa: S608
         assert found == [{"count": 0}], table
+
+
+def test_refused_rows_of_every_format_that_are_sent_in_again_are_what_their_files_would_have_made(
+    run_ledger: Callable[..., Any], database_url: str, new_database: Callable[[], str]
+) -> None:
+    direct = new_database()
+    for name, (given, source, _) in SPECIMENS.items():
+        options = ["--account", given.account] if given.account else []
+        options += ["--model", given.model] if given.model else []
+        options += ["--start", "2026-05-06T00:00:00+08:00"] if given.start_us else []
+        options += [f"--step={given.step_us}us"] if given.step_us else []
+        options += ["--source", source] if source else []
+        assert run_ledger("ingest", *options, FORMATS / name, database=direct).exit_code == 0
+        assert run_ledger("ingest", *options, FORMATS / name, now="1990-01-01T00:00:00Z").exit_code == 0
+    assert run_ledger("quarantine", "export", "--refused-for", "future", "--output", "-").exit_code == 0
+    told = json.loads(run_ledger("quarantine", "requeue", "--refused-for", "future", "--format", "json").stdout)
+    assert {one["outcome"] for one in told} <= {"accepted", "duplicate"} and len(told) > 30
+    content = "SELECT to_jsonb(event) - 'batch_id' FROM event ORDER BY account, request_id"
+    with psycopg.connect(direct) as one, psycopg.connect(database_url) as other:
+        assert other.execute(content).fetchall() == one.execute(content).fetchall()

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from ledger.store.database import Database
+from ledger.workflows.correct import correct_request
 from tests.ingest.halves import Halves, engine, gateway, written
 from tests.ingest.sample_rows import MAPPINGS, write_rows
 
@@ -217,3 +219,117 @@ def test_a_load_of_halves_killed_at_any_step_ends_as_if_it_had_not_been(
         assert (process.communicate(), process.returncode)[1] == 0
     assert len(halves.current()) == 20 and halves.unjoined() == []
     assert halves.query("SELECT count(*), count(DISTINCT record_id) AS ids FROM observation") == [{"count": 60, "ids": 60}]
+
+
+# -- halves that are sent in again
+
+
+def requeued(halves: Halves, *arguments: str, role: str = "gateway") -> list[str]:
+    """What became of each row that was sent in again."""
+    mapping = MAPPINGS / f"{role}-half.yaml"
+    done = halves.run_ledger("quarantine", "requeue", "--mapping", mapping, "--format", "json", *arguments)
+    return [one["outcome"] for one in json.loads(done.stdout)]
+
+
+def test_a_gateways_row_repaired_with_tokens_is_a_request_that_its_engine_does_not_overrule(halves: Halves) -> None:
+    halves.load(gateway("g"))
+    assert requeued(halves) == ["usage_missing"]
+    tokens = ("--set", "input_tokens=7", "--set", "output_tokens=8")
+    assert requeued(halves, *tokens, "--dry-run") == ["accepted"]
+    assert halves.current() == {}
+    assert requeued(halves, *tokens, "--reason", "from the bill of the engine") == ["accepted"]
+    assert halves.current() == {"g": ("00:00.000", None, None, None, 500_000, 7, 8, 200)}
+    halves.load(engine("s", "g"))
+    assert halves.current() == {"g": ("00:00.000", 10_000, 400_000, None, 500_000, 7, 8, 200)}
+    assert counts(halves.load(gateway("g", **{"in": 7, "out": 8}))) == {"duplicate": 1}
+    halves.load(gateway("g"))
+    assert halves.current()["g"][5:7] == (7, 8)
+    assert halves.query("SELECT resolution, resolution_reason FROM quarantine") == [
+        {"resolution": "requeued", "resolution_reason": "from the bill of the engine"}
+    ]
+    history = json.loads(halves.run_ledger("explain", "g", "--format", "json").stdout)
+    assert [(one["role"], one["record_id"], one["repaired"]) for one in history["halves"]] == [
+        ("gateway", "g", True), ("engine", "s", False),
+    ]  # fmt: skip
+    assert [one["withdrawn"] and one["withdrawn"]["kind"] for one in history["revisions"]] == ["join", None]
+    assert [one["resolution"] for one in history["quarantine"]] == ["requeued"]
+    assert "gateway's row g of g" in halves.run_ledger("explain", "g").stdout
+    assert halves.query("SELECT rows_new, rows_refused FROM batch JOIN resubmission USING (batch_id) ORDER BY batch_id") == [
+        {"rows_new": 0, "rows_refused": 1}, {"rows_new": 1, "rows_refused": 0},
+    ]  # fmt: skip
+    assert halves.run_ledger("verify", "--cells").exit_code == 0
+
+
+def test_a_repaired_try_makes_its_request_whole_from_the_first_try_on(halves: Halves) -> None:
+    halves.load(gateway("f", 1, call="c", code=500), gateway("a", 3, call="c"))
+    assert requeued(halves, "--set", "input_tokens=7", "--set", "output_tokens=8") == ["accepted"]
+    assert halves.current() == {"a": ("00:01.000", None, None, None, 2_500_000, 7, 8, 200)}
+    halves.load(gateway("b", 3, call="c", **{"in": 7, "out": 8}))
+    halves.load(gateway("e", 0, call="c", code=503))
+    assert halves.current() == {"a": ("00:00.000", None, None, None, 3_500_000, 7, 8, 200)}
+    assert halves.run_ledger("verify", "--cells").exit_code == 0
+
+
+def test_an_engines_row_that_is_repaired_joins_and_resolves_the_row_that_waits(halves: Halves) -> None:
+    halves.load(gateway("g"), gateway("h", 1))
+    halves.load(engine("s", "g", out="x"))
+    assert requeued(halves, "--refused-for", "bad_number", "--set", "output_tokens=20", role="engine") == ["accepted"]
+    assert halves.current() == {"g": JOINED}
+    assert halves.query("SELECT reason, resolution FROM quarantine ORDER BY batch_id, line") == [
+        {"reason": "usage_missing", "resolution": "joined"}, {"reason": "usage_missing", "resolution": None},
+        {"reason": "bad_number", "resolution": "requeued"},
+    ]  # fmt: skip
+    assert halves.unjoined() == []
+
+
+def test_a_row_that_is_repaired_but_for_its_tokens_waits_for_its_engine(halves: Halves) -> None:
+    halves.load(gateway("g", ms=-1))
+    assert requeued(halves, "--set", "e2e_ms=500") == ["usage_missing"]
+    halves.load(engine("s", "g"))
+    assert halves.current() == {"g": JOINED}
+    assert halves.query("SELECT resolution FROM quarantine") == [{"resolution": "joined"}]
+
+
+@pytest.mark.parametrize("setting", ["account=other", "request_id=other"])
+def test_a_half_that_waits_cannot_become_another_one(setting: str, halves: Halves) -> None:
+    halves.load(gateway("g"))
+    assert requeued(halves, "--set", setting, "--set", "input_tokens=7", "--set", "output_tokens=8") == ["conflict"]
+    whole = halves.folder / "whole.yaml"
+    text = (MAPPINGS / "gateway-half.yaml").read_text()
+    whole.write_text("".join(line for line in text.splitlines(True) if not line.startswith(("role", "record", "join"))))
+    done = halves.run_ledger("quarantine", "requeue", "--mapping", whole, "--set", "input_tokens=7", "--set", "output_tokens=8")
+    assert done.exit_code == 1 and "stays the half that it is" in done.stdout
+    assert halves.current() == {} and halves.query("SELECT account, repaired FROM observation") == [{"account": "acme", "repaired": False}]
+
+
+def test_repairs_while_the_engine_is_loaded_leave_one_request_each(halves: Halves, tmp_path: Path, database_url: str) -> None:
+    spans, log, *_ = _files(tmp_path)
+    (process,) = _load([log], database_url)
+    assert process.wait() == 0
+    repair = [sys.executable, "-m", "ledger", "quarantine", "requeue", "--mapping", str(MAPPINGS / "gateway-half.yaml")]
+    repair += ["--set", "input_tokens=1", "--set", "output_tokens=1"]
+    environment = {**os.environ, "LEDGER_DATABASE_URL": database_url}
+    repairing = subprocess.Popen(repair, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    (loading,) = _load([spans], database_url)
+    for one in (repairing, loading):
+        _, errors = one.communicate()
+        assert one.returncode == 0, errors.decode()
+    assert len(halves.current()) == 20 and halves.unjoined() == []
+    repaired = {row["request_id"] for row in halves.query("SELECT request_id FROM observation WHERE repaired")}
+    assert {name: row[5:7] for name, row in halves.current().items()} == {
+        name: (1, 1) if name in repaired else (100, 4 * int(name[1:]) + 1) for name in halves.current()
+    }
+    assert halves.query("SELECT count(*) FROM quarantine WHERE resolution IS NULL") == [{"count": 0}]
+    assert halves.run_ledger("verify", "--cells").exit_code == 0
+
+
+def test_corrections_while_the_engine_is_loaded_stand(halves: Halves, tmp_path: Path, database_url: str, database: Database) -> None:
+    spans, *_ = _files(tmp_path)
+    halves.load(*(gateway(f"g{n}", n, **{"in": 7, "out": 8}) for n in range(20)))
+    (loading,) = _load([spans], database_url)
+    for n in range(20):
+        correct_request(database, f"g{n}", {"output_tokens": "9"}, account="acme", reason="test", author="test")
+    _, errors = loading.communicate()
+    assert loading.returncode == 0, errors.decode()
+    assert [row[6] for row in halves.current().values()] == [9] * 20
+    assert halves.run_ledger("verify", "--cells").exit_code == 0

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 from ledger.documents.settlement_json import statement_to_json
 from ledger.store.database import Database, open_database
 from ledger.store.embedded import Server
+from ledger.store.quarantine import RowFilter
 from ledger.workflows.correct import correct_request
 from ledger.workflows.freshen import freshen
 from ledger.workflows.ingest import IngestOptions, ingest
 from ledger.workflows.interval import add_intervals
-from ledger.workflows.quarantine import requeue_rows
 from ledger.workflows.register import register_contracts
+from ledger.workflows.requeue import requeue_rows
 from ledger.workflows.settle import settle_period
 from ledger.workflows.verify_cells import verify_cells
 from ledger.workflows.void import void_request
@@ -78,7 +79,7 @@ class Ledger:
             middle = sorted(row["received_at"] for row in rows)[len(rows) // 2]
             earlier = replace(self.database, fixed_now=datetime.fromisoformat(middle))
             ingest(earlier, [path], IngestOptions(), author=AUTHOR)
-            requeue_rows(self.database, [], mapping=None, reason=REASON, author=AUTHOR)
+            list(requeue_rows(self.database, RowFilter(), reason=REASON, author=AUTHOR))
         else:
             ingest(self.database, [path], IngestOptions(), author=AUTHOR)
         for rows_by_request in (self.loaded, self.latest, self.standing):
@@ -114,7 +115,7 @@ class Ledger:
             ]
         )
         if any(row[name] != value for name, value in values.items()):
-            correct_request(self.database, request_id, values, account=row["account"], reason=REASON, author=AUTHOR)
+            correct_request(self.database, request_id, values, account=row["account"], reason=REASON, author=AUTHOR, revive=True)
             self.latest[request_id] = self.standing[request_id] = row | values
 
     def freshen(self) -> None:

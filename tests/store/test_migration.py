@@ -114,6 +114,28 @@ def test_what_a_database_holds_already_is_counted_and_its_cells_are_to_be_comput
         assert connection.scalars(text("SELECT contract_id FROM stale")).all() == ["around"]
 
 
+def test_rows_in_quarantine_get_their_requests_id_and_a_silent_resolution_says_so(database: Database) -> None:
+    with database.engine.begin() as connection:
+        migrate(connection, "0006")
+        load = text(
+            "INSERT INTO batch (source, content_sha256, mapping, mapping_sha256, chunk, chunk_rows, rows_read, rows_new, rows_duplicate, "
+            "rows_conflict, rows_refused, rows_clamped, loaded_at, author) "
+            "VALUES ('f', '', :mapping, '', 0, 2, 2, 0, 0, 0, 2, 0, now(), 'me') RETURNING batch_id"
+        )
+        for mapping in ("canonical", "own"):
+            row = {"batch_id": connection.scalar(load, {"mapping": mapping}), "hash": mapping}
+            connection.execute(
+                text(
+                    "INSERT INTO quarantine (batch_id, line, reason, detail, row_sha256, fields, resolution, resolved_at) VALUES "
+                    "(:batch_id, 1, 'bad_number', '', :hash, '{\"request_id\": \"r1\"}', 'dismissed', now())"
+                ),
+                row,
+            )
+        migrate(connection, "0007")
+        found = connection.execute(text("SELECT request_id, resolution, resolution_reason, resolved_by FROM quarantine ORDER BY batch_id"))
+        assert [tuple(row) for row in found] == [("r1", "dismissed", "not said", "not said"), (None, "dismissed", "not said", "not said")]
+
+
 def test_two_upgrades_at_once_are_harmless(server: Server) -> None:
     admin = create_engine(server.url("postgres").replace("postgresql", "postgresql+psycopg", 1), isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:

@@ -7,7 +7,7 @@ from sqlalchemy import Table, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from ledger.store.database import Database
-from ledger.store.schema import batch, contract_version, event, interval, quarantine, void
+from ledger.store.schema import batch, contract_version, event, interval, observation, quarantine, void
 
 AT = datetime(2026, 5, 3, 2, tzinfo=UTC)
 TOKENS_MAX, DURATION_MAX_US = 10**12, 30 * 86_400 * 10**6
@@ -73,21 +73,69 @@ def quarantine_one(database: Database) -> None:
         connection.execute(insert(quarantine), row)
 
 
+def test_what_became_of_a_row_that_was_sent_in_again_never_changes(database: Database) -> None:
+    quarantine_one(database)
+    with database.engine.begin() as connection:
+        connection.execute(
+            text("INSERT INTO resubmission SELECT quarantine_id, batch_id, '{}', 'accepted', '', 'test' FROM quarantine"),
+        )
+    for change in ("UPDATE resubmission SET outcome = 'other'", "DELETE FROM resubmission", "TRUNCATE resubmission"):
+        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+            connection.execute(text(change))
+
+
 def test_a_refused_row_can_only_be_resolved_and_only_once(database: Database) -> None:
     quarantine_one(database)
     for change in (
         "UPDATE quarantine SET reason = 'other'",
         "UPDATE quarantine SET fields = '{}'",
         "DELETE FROM quarantine",
-        "TRUNCATE quarantine",
+        "TRUNCATE quarantine CASCADE",
     ):
         with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
             connection.execute(text(change))
-    resolve = text("UPDATE quarantine SET resolution = 'dismissed', resolution_reason = 'test', resolved_by = 'me', resolved_at = now()")
+    whole = "UPDATE quarantine SET resolution = 'dismissed', resolution_reason = 'test', resolved_by = 'me', resolved_at = now()"
+    for silent in (
+        "UPDATE quarantine SET resolution = 'dismissed'",
+        whole.replace("resolution_reason = 'test', ", ""),
+        whole.replace("'test'", "''"),
+        whole.replace("resolved_by = 'me', ", ""),
+        whole.replace("'dismissed'", "'gone'"),
+    ):
+        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="ck_quarantine_resol"):
+            connection.execute(text(silent))
+    resolve = text(whole)
     with database.engine.begin() as connection:
         assert connection.execute(resolve).rowcount == 1
     with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
         connection.execute(resolve)
+
+
+OBSERVATION = {
+    **{name: value for name, value in EVENT.items() if name not in ("revision", "input_tokens", "output_tokens")},
+    "role": "gateway",
+}
+
+
+def test_a_half_is_changed_by_a_repair_only_and_once_and_stays_the_half_that_it_is(database: Database) -> None:
+    with database.engine.begin() as connection:
+        for record_id, waits_as in (("waits", "0" * 64), ("whole", None)):
+            connection.execute(insert(observation), {**OBSERVATION, "record_id": record_id, "refused_sha256": waits_as})
+    repair = "UPDATE observation SET repaired = true, output_tokens = 5 WHERE record_id = 'waits'"
+    for change in (
+        repair.replace("'waits'", "'whole'"),
+        repair.replace("repaired = true, ", ""),
+        repair.replace("output_tokens = 5", "header = 'other'"),
+        repair.replace("output_tokens = 5", "account = 'other'"),
+        "DELETE FROM observation",
+        "TRUNCATE observation",
+    ):
+        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+            connection.execute(text(change))
+    with database.engine.begin() as connection:
+        assert connection.execute(text(repair)).rowcount == 1
+    with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+        connection.execute(text(repair))
 
 
 IMPOSSIBLE: list[dict[str, object]] = [

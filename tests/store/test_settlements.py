@@ -97,6 +97,7 @@ def drawn_rows(draw: random.Random, number: int) -> dict[Any, list[dict[str, Any
                 "account": draw.choice([None, *ACCOUNTS]),
                 "received_at": draw.choice([None, instant(), instant()]),
                 "resolution": resolution,
+                **dict.fromkeys(("resolution_reason", "resolved_by"), "test" if resolution else None),
                 "resolved_at": later() if resolution else None,
             }
         )

@@ -186,7 +186,7 @@ def test_a_correction_marks_where_the_request_was_and_where_it_is(database: Data
     done("correct", "r0003", "--set", "received_at=2026-04-02T10:00:00+08:00", "--reason", "test")
     done("correct", "r0004", "--set", "output_tokens=51", "--reason", "test")
     done("void", "r0005", "--reason", "test")
-    done("correct", "r0005", "--set", "output_tokens=51", "--reason", "test")
+    done("correct", "r0005", "--set", "output_tokens=51", "--revive", "--reason", "test")
     assert agreed(database, stale=4) == 25
     freshen(database, datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 6, 1, tzinfo=UTC))
     assert agreed(database, stale=1) == 28

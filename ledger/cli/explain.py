@@ -1,0 +1,157 @@
+"""`ledger explain`: why a request is what it is."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import click
+
+from ledger.cli.options import echo_json, format_option, pass_database
+from ledger.cli.output import echo
+from ledger.documents.number import instant_text
+from ledger.printable import printable
+from ledger.store.database import Database
+from ledger.store.histories import HalfStory, Load, RevisionStory, Withdrawal
+from ledger.store.quarantine import RefusedRow
+from ledger.workflows.explain import RequestHistory, explain_request
+
+_WORDS = {"void": "withdrawn", "correct": "withdrawn for a correction", "join": "withdrawn, because its other half came"}
+_TELLING = ("clock_clamped", "async_header")  # said only if it is so
+
+
+@click.command()
+@click.argument("request_id")
+@click.option("--account", metavar="NAME", help="Needed if several accounts have a request of this id.")
+@format_option
+@pass_database
+def explain(database: Database, request_id: str, account: str | None, output_format: str) -> None:
+    """Show all that has happened to a request: its revisions and who made them why, the halves that it was formed of, its refused rows.
+
+    \b
+    Examples:
+      ledger explain req-000017
+      ledger explain req-000017 --account acme-bank --format json
+    """
+    history = explain_request(database, request_id, account=account)
+    if output_format == "json":
+        echo_json(_history_json(history))
+    else:
+        for line in _history_lines(history):
+            echo(printable(line))
+
+
+def _history_lines(history: RequestHistory) -> Iterator[str]:
+    name = f"{history.account} {history.request_id}".strip()
+    if not history.revisions:
+        yield f"{name} is no request yet"
+    elif history.stands:
+        yield f"{name} counts, in revision {history.stands.revision}"
+    else:
+        yield f"{name} is withdrawn and counts no more"
+    before: RevisionStory | None = None
+    for revision in history.revisions:
+        yield f"revision {revision.revision}: {_load_words(revision.load)}"
+        for field, value in revision.fields.items():
+            if before is None and field not in ("account", "request_id") and _is_told(field, value):
+                yield f"  {field}: {_words(value)}"
+            elif before is not None and value != before.fields[field]:
+                yield f"  {field}: {_words(before.fields[field])} -> {_words(value)}"
+        if revision.withdrawal:
+            yield f"  {_withdrawal_words(revision.withdrawal)}"
+        before = revision
+    if history.halves:
+        yield "formed of" if history.revisions else "known of it"
+    for half in history.halves:
+        repaired = ", repaired" if half.repaired else ""
+        yield f"  {half.role}'s row {half.record_id} of {half.request_id}: {_load_words(half.load)}{repaired}"
+        links = [f"{name} {value}" for name, value in (("trace", half.trace), ("header", half.header)) if value is not None]
+        yield f"    {', '.join([*links, *(f'{name} {_words(value)}' for name, value in half.fields.items() if _is_told(name, value))])}"
+    if history.refused:
+        yield "in quarantine"
+    for row in history.refused:
+        done = f"{row.resolution} by {row.resolved_by}: {row.resolution_reason}" if row.resolution else "waits for somebody"
+        yield f"  {row.quarantine_id} {row.reason} ({row.detail}), line {row.line} of {row.source}: {done}"
+
+
+def _is_told(name: str, value: object) -> bool:
+    return value is not None and (value is not False or name not in _TELLING)
+
+
+def _load_words(load: Load) -> str:
+    made = "corrected" if load.mapping == load.source == "correct" else f"line of {load.source} under the mapping {load.mapping}"
+    return f"{made}, by {load.author} at {instant_text(load.loaded_at)} (load {load.batch_id})"
+
+
+def _withdrawal_words(withdrawal: Withdrawal) -> str:
+    words = _WORDS[withdrawal.kind] + ("" if withdrawal.kind == "join" else f" ({withdrawal.reason})")
+    return f"{words}, by {withdrawal.author} at {instant_text(withdrawal.at)}"
+
+
+def _words(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case bool():
+            return str(value).lower()
+        case datetime():
+            return instant_text(value)
+        case _:
+            return str(value)
+
+
+def _history_json(history: RequestHistory) -> dict[str, object]:
+    return {
+        "account": history.account or None,
+        "request_id": history.request_id,
+        "counts": history.stands is not None,
+        "revisions": [
+            {
+                "revision": one.revision,
+                "load": _load_json(one.load),
+                "withdrawn": None
+                if one.withdrawal is None
+                else {
+                    "kind": one.withdrawal.kind,
+                    "reason": one.withdrawal.reason,
+                    "author": one.withdrawal.author,
+                    "at": instant_text(one.withdrawal.at),
+                },
+                "fields": _fields_json(one.fields),
+            }
+            for one in history.revisions
+        ],
+        "halves": [_half_json(one) for one in history.halves],
+        "quarantine": [_refused_json(one) for one in history.refused],
+    }
+
+
+def _half_json(half: HalfStory) -> dict[str, object]:
+    names = ("role", "account", "record_id", "request_id", "trace", "header", "repaired")
+    return {name: getattr(half, name) for name in names} | {"load": _load_json(half.load), "fields": _fields_json(half.fields)}
+
+
+def _refused_json(row: RefusedRow) -> dict[str, object]:
+    return {
+        "id": row.quarantine_id,
+        "file": row.source,
+        "line": row.line,
+        "reason": row.reason,
+        "detail": row.detail,
+        "resolution": row.resolution,
+        "resolution_reason": row.resolution_reason,
+        "resolved_by": row.resolved_by,
+        "resolved_at": instant_text(row.resolved_at) if row.resolved_at else None,
+    }
+
+
+def _load_json(load: Load) -> dict[str, object]:
+    return {
+        "id": load.batch_id,
+        "file": load.source,
+        "mapping": load.mapping,
+        "author": load.author,
+        "at": instant_text(load.loaded_at),
+    }
+
+
+def _fields_json(fields: dict[str, object]) -> dict[str, object]:
+    return {name: instant_text(value) if isinstance(value, datetime) else value for name, value in fields.items()}

@@ -1,0 +1,107 @@
+"""`ledger status`: what is in the database, and what waits for somebody."""
+
+import dataclasses
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+
+import click
+
+from ledger.cli.options import echo_json, format_option, pass_database
+from ledger.documents.number import grouped_count, instant_text
+from ledger.documents.text_table import Line, Span, Style, Table, write_lines
+from ledger.printable import printable
+from ledger.store.database import Database
+from ledger.workflows.status import Status, ledger_status
+
+
+@click.command()
+@format_option
+@pass_database
+def status(database: Database, output_format: str) -> None:
+    """Show what is in the database: requests by account and month, settled periods, the last loads, and what waits for somebody.
+
+    Months are those of UTC. Nothing is computed anew, and no request is read: it is quick however many there are.
+
+    \b
+    Examples:
+      ledger status
+      ledger status --format json
+    """
+    found = ledger_status(database)
+    if output_format == "json":
+        echo_json(_json(found))
+    elif sys.stdout is not None:
+        write_lines(_lines(found), sys.stdout)
+
+
+def _lines(found: Status) -> Iterator[Line]:
+    yield (Span("1 request" if found.requests == 1 else f"{grouped_count(found.requests)} requests", Style.BOLD),)
+    if found.months:
+        table = Table("Account", "Month", ">Requests", ">Without a contract")
+        for one in found.months:
+            table.add_row(printable(one.account), one.month, grouped_count(one.requests), _figure(one.unassigned))
+        yield from table.lines()
+    yield from _waiting(found)
+    if found.drafts:
+        yield from _headed("Settled periods")
+        table = Table("Contract", "Month", "State", "Settled at")
+        for draft in found.drafts:
+            table.add_row(printable(draft.contract), draft.period, draft.state, instant_text(draft.settled_at))
+        yield from table.lines()
+    if found.loads:
+        yield from _headed("Last loads")
+        table = Table("File", "Mapping", "At", "By", ">Read", ">New", ">Refused", ">In conflict")
+        for load in found.loads:
+            counts = (grouped_count(load.read), grouped_count(load.new), _figure(load.refused), _figure(load.conflict))
+            table.add_row(printable(load.file), printable(load.mapping), instant_text(load.at), printable(load.author), *counts)
+        yield from table.lines()
+
+
+def _waiting(found: Status) -> Iterator[Line]:
+    """What somebody has to do, and how."""
+    yield from _headed("Waiting for somebody")
+    table = Table("", ">", "")
+    if found.conflicts:
+        table.add_row("rows in conflict", grouped_count(found.conflicts), "ledger quarantine list --reason conflict")
+    for reason, number in found.quarantine.items():
+        table.add_row(f"rows refused: {reason}", grouped_count(number), f"ledger quarantine list --reason {reason}")
+    if found.unjoined:
+        since = "" if found.unjoined_since is None else f"load their gateway's log since {instant_text(found.unjoined_since)}"
+        table.add_row("engines' requests without a gateway's", grouped_count(found.unjoined), since)
+    if found.unassigned:
+        table.add_row("requests without a contract", grouped_count(found.unassigned), "ledger contract add FILE")
+    for one in found.not_fresh:
+        span = f" from {instant_text(one.start)} to {instant_text(one.end)}" if one.start and one.end else ""
+        what = f"spans to compute again{span}" if one.spans else "days whose cold starts are not ranked"
+        table.add_row(f"{printable(one.contract)}: {what}", grouped_count(one.spans or one.unranked_days), "done by the next ledger settle")
+    lines = list(table.lines())[1:]
+    yield from lines or [(Span("  nothing"),)]
+
+
+def _headed(words: str) -> Iterator[Line]:
+    yield ()
+    yield (Span(words, Style.BOLD),)
+
+
+def _figure(count: int) -> str:
+    return grouped_count(count) if count else ""
+
+
+def _json(found: Status) -> dict[str, object]:
+    return {
+        "requests": found.requests,
+        "unassigned": found.unassigned,
+        "months": [dataclasses.asdict(one) for one in found.months],
+        "conflicts": found.conflicts,
+        "quarantine": found.quarantine,
+        "unjoined": found.unjoined,
+        "unjoined_since": _instant(found.unjoined_since),
+        "not_fresh": [dataclasses.asdict(one) | {"start": _instant(one.start), "end": _instant(one.end)} for one in found.not_fresh],
+        "drafts": [dataclasses.asdict(one) | {"settled_at": instant_text(one.settled_at)} for one in found.drafts],
+        "loads": [dataclasses.asdict(one) | {"at": instant_text(one.at)} for one in found.loads],
+    }
+
+
+def _instant(instant: datetime | None) -> str | None:
+    return instant_text(instant) if instant else None

@@ -1,0 +1,138 @@
+"""What has happened to a request, from PostgreSQL: its revisions, what withdrew each, and the halves that it was formed of.
+
+Source: specification, section 2, "Corrections".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg import sql
+
+from ledger.store.connection import Connection, fetch
+from ledger.store.events import EVENT_FIELDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """Which load brought a row in, or which correction; `source` is its file."""
+
+    batch_id: int
+    source: str
+    mapping: str
+    author: str
+    loaded_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawal:
+    """Why a revision counts no more: void, correct or join."""
+
+    kind: str
+    reason: str
+    author: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionStory:
+    """A revision, as `fields` by the names of EVENT_FIELDS, and its withdrawal if there was one."""
+
+    revision: int
+    fields: dict[str, Any]
+    load: Load
+    withdrawal: Withdrawal | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HalfStory:
+    """A half of a request as its source gave it, with what links it to others; `repaired` if its figures are what somebody set."""
+
+    role: str
+    account: str
+    record_id: str
+    request_id: str
+    trace: str | None
+    header: str | None
+    repaired: bool
+    fields: dict[str, Any]
+    load: Load
+
+
+_HALF_FIELDS = tuple(name for name in EVENT_FIELDS if name not in ("account", "request_id"))
+_LOAD = sql.SQL("batch_id, source, mapping, author, loaded_at")
+
+
+def accounts_of_request(connection: Connection, request_id: str) -> list[str]:
+    """The accounts that have a request of this id, a half of one that is no request yet, or a row in quarantine that speaks of one."""
+    rows = fetch(
+        connection,
+        "SELECT account FROM event WHERE request_id = %(id)s UNION SELECT account FROM quarantine "
+        "WHERE request_id = %(id)s AND account IS NOT NULL "
+        "UNION SELECT account FROM engine_request WHERE request_id = %(id)s AND account <> '' ORDER BY account",
+        {"id": request_id},
+    )
+    return [account for (account,) in rows]
+
+
+def revisions_of(connection: Connection, account: str, request_id: str) -> list[RevisionStory]:
+    """All revisions of the request, in order."""
+    query = sql.SQL(
+        "SELECT {load}, event.revision, kind, reason, void.author, voided_at, {fields} FROM event JOIN batch USING (batch_id) "
+        "LEFT JOIN void ON (void.account, void.request_id, void.revision) = (event.account, event.request_id, event.revision) "
+        "WHERE event.account = {account} AND event.request_id = {request_id} ORDER BY event.revision"
+    ).format(
+        load=sql.SQL("batch_id, source, mapping, batch.author, loaded_at"),
+        fields=sql.SQL(", ").join(sql.Identifier("event", name) for name in EVENT_FIELDS), account=account, request_id=request_id,
+    )  # fmt: skip
+    return [
+        RevisionStory(
+            revision=row[5], load=_load(row), fields=dict(zip(EVENT_FIELDS, row[10:], strict=True)),
+            withdrawal=None if row[6] is None else Withdrawal(kind=row[6], reason=row[7], author=row[8], at=row[9]),
+        )
+        for row in fetch(connection, query)
+    ]  # fmt: skip
+
+
+def halves_of(connection: Connection, account: str, request_id: str) -> list[HalfStory]:
+    """The halves that the request was formed of, or that wait under its id: the gateway's in order of time, then those of its engine."""
+    gateway = _halves(
+        connection,
+        sql.SQL(
+            "role = 'gateway' AND observation.account = {account} AND request_id = coalesce((SELECT of_request FROM formed_request formed "
+            "WHERE formed.account = {account} AND formed.request_id = {request_id}), {request_id})"
+        ).format(account=account, request_id=request_id),
+    )
+    engine = _halves(
+        connection,
+        sql.SQL(
+            "role = 'engine' AND (observation.account, request_id) IN (SELECT account, request_id FROM engine_request "
+            "WHERE of_account = {account} AND of_request = ANY ({requests}))"
+        ).format(account=account, requests=sorted({half.request_id for half in gateway})),
+    )
+    return [*gateway, *engine]
+
+
+def engine_halves(connection: Connection, account: str, request_id: str) -> list[HalfStory]:
+    """The halves of the request of this id as an engine knows it, under the account or none."""
+    which = "role = 'engine' AND observation.account IN ({account}, '') AND request_id = {request_id}"
+    return _halves(connection, sql.SQL(which).format(account=account, request_id=request_id))
+
+
+def _halves(connection: Connection, which: sql.Composable) -> list[HalfStory]:
+    query = sql.SQL(
+        "SELECT {load}, role, account, record_id, request_id, trace, header, repaired, {fields} "
+        "FROM observation JOIN batch USING (batch_id) WHERE {which} ORDER BY received_at, record_id"
+    ).format(load=_LOAD, fields=sql.SQL(", ").join(map(sql.Identifier, _HALF_FIELDS)), which=which)
+    return [
+        HalfStory(
+            role=row[5], account=row[6], record_id=row[7], request_id=row[8], trace=row[9], header=row[10], repaired=row[11],
+            fields=dict(zip(_HALF_FIELDS, row[12:], strict=True)), load=_load(row),
+        )
+        for row in fetch(connection, query)
+    ]  # fmt: skip
+
+
+def _load(row: Sequence[Any]) -> Load:
+    return Load(batch_id=row[0], source=row[1], mapping=row[2], author=row[3], loaded_at=row[4])

@@ -1,0 +1,103 @@
+"""What the database holds, in figures that are kept anyway: no query here reads events.
+
+Source: specification, section 9 (`ledger status`).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from psycopg import sql
+
+from ledger.store.connection import Connection, fetch
+from ledger.store.quarantine import IN_CONFLICT
+
+SHOWN_LOADS = 5
+_LOOKED_AT = 2_000  # of the last batches: a file may be many
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonthOfAccount:
+    """Standing events of an account in a month in UTC, and how many of them no contract covers."""
+
+    account: str
+    month: str
+    requests: int
+    unassigned: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLoaded:
+    """What a load of a file did, all its batches together; `at` is its last one."""
+
+    file: str
+    mapping: str
+    author: str
+    at: datetime
+    read: int
+    new: int
+    refused: int
+    conflict: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftOfPeriod:
+    """A settled period, and when that was."""
+
+    contract: str
+    period: str
+    state: str
+    settled_at: datetime
+
+
+def months_of_accounts(connection: Connection) -> list[MonthOfAccount]:
+    """Standing events by account and month, by the quarters of an hour in which they are counted."""
+    # The spans of one account do not overlap: no row is joined twice.
+    rows = fetch(
+        connection,
+        "SELECT account, to_char(month, 'YYYY-MM'), sum(requests)::bigint AS requests, "
+        "coalesce(sum(requests) FILTER (WHERE NOT is_covered), 0)::bigint FROM ("
+        "SELECT traffic.account, date_trunc('month', quarter_start AT TIME ZONE 'UTC') AS month, in_force IS NOT NULL AS is_covered, "
+        "sum(requests) AS requests FROM traffic "
+        "LEFT JOIN account_covered covered ON covered.account = traffic.account AND in_force @> quarter_start GROUP BY 1, 2, 3) counted "
+        "GROUP BY account, month HAVING sum(requests) <> 0 ORDER BY account, month",
+    )
+    return [MonthOfAccount(**dict(zip(MonthOfAccount.__slots__, row, strict=True))) for row in rows]
+
+
+def waiting_by_reason(connection: Connection) -> dict[str, int]:
+    """Rows in quarantine that wait for somebody by reason, the most first; one that was found in conflict later is a conflict."""
+    query = sql.SQL(
+        "SELECT CASE WHEN {} THEN 'conflict' ELSE reason END AS because, count(*) AS number FROM quarantine "
+        "WHERE resolution IS NULL GROUP BY because ORDER BY number DESC, because"
+    )
+    return dict(fetch(connection, query.format(IN_CONFLICT)))
+
+
+def unjoined_requests(connection: Connection) -> tuple[int, datetime | None]:
+    """How many requests of engines belong to no gateway's, and when the first of them was received."""
+    [(count, first)] = fetch(connection, "SELECT count(*), min(received_at) FROM engine_request WHERE NOT merged")
+    return count, first
+
+
+def last_loads(connection: Connection) -> list[FileLoaded]:
+    """The last files that were loaded, the latest first; corrections and repairs are none."""
+    rows = fetch(
+        connection,
+        "SELECT source, mapping, author, max(loaded_at), sum(rows_read)::bigint, sum(rows_new)::bigint, sum(rows_refused)::bigint, "
+        "sum(rows_conflict)::bigint FROM (SELECT * FROM batch ORDER BY batch_id DESC LIMIT %(looked_at)s) batch "
+        "WHERE chunk_rows > 0 AND mapping_sha256 <> content_sha256 "
+        "AND NOT EXISTS (SELECT FROM resubmission WHERE resubmission.batch_id = batch.batch_id) "
+        "GROUP BY source, content_sha256, mapping, mapping_sha256, author ORDER BY max(batch_id) DESC LIMIT %(most)s",
+        {"looked_at": _LOOKED_AT, "most": SHOWN_LOADS},
+    )
+    return [FileLoaded(**dict(zip(FileLoaded.__slots__, row, strict=True))) for row in rows]
+
+
+def drafts(connection: Connection) -> list[DraftOfPeriod]:
+    """The settled periods, by contract and period."""
+    rows = fetch(
+        connection,
+        "SELECT contract_id, settlement.period, state, settled_at FROM settlement JOIN run USING (run_id) "
+        "ORDER BY contract_id, settlement.period",
+    )
+    return [DraftOfPeriod(**dict(zip(DraftOfPeriod.__slots__, row, strict=True))) for row in rows]

@@ -1,0 +1,48 @@
+"""Explain: all that has happened to a request, from the rows that it came of to what stands of it.
+
+Source: specification, section 2, "Corrections", and section 9.
+"""
+
+from dataclasses import dataclass
+
+from ledger.errors import LedgerError
+from ledger.printable import brief
+from ledger.store.database import Database
+from ledger.store.histories import HalfStory, RevisionStory, accounts_of_request, engine_halves, halves_of, revisions_of
+from ledger.store.quarantine import RefusedRow, RowFilter, RowState, each_refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestHistory:
+    """The revisions of a request in order, the halves that it was formed of, and the refused rows that speak of it. Without revisions it is
+    no request yet: its halves or its rows wait."""
+
+    account: str
+    request_id: str
+    revisions: tuple[RevisionStory, ...]
+    halves: tuple[HalfStory, ...]
+    refused: tuple[RefusedRow, ...]
+
+    @property
+    def stands(self) -> RevisionStory | None:
+        """The revision that counts; None if the request is withdrawn, or none yet."""
+        return self.revisions[-1] if self.revisions and self.revisions[-1].withdrawal is None else None
+
+
+def explain_request(database: Database, request_id: str, *, account: str | None) -> RequestHistory:
+    """The history of the request. Raises LedgerError if nothing is known of it, or more than one account has it."""
+    with database.begin() as connection:
+        accounts = [account] if account is not None else accounts_of_request(connection, request_id)
+        if len(accounts) > 1:
+            named = ", ".join(map(brief, accounts))
+            raise LedgerError(f"several accounts have a request {brief(request_id)}: {named}", cure="name one with --account", exit_code=2)
+        owner = accounts[0] if accounts else ""
+        revisions, halves = revisions_of(connection, owner, request_id), halves_of(connection, owner, request_id)
+        refused = list(each_refused(connection, RowFilter(account=owner or None, request_id=request_id, state=RowState.ALL)))
+        halves = halves or engine_halves(connection, owner, request_id)
+    if not (revisions or halves or refused):
+        raise LedgerError(
+            f"there is no request {brief(request_id)}" + (f" of the account {brief(account)}" if account else ""),
+            cure="check the id and the account; a row whose id cannot be read is found with ledger quarantine list",
+        )
+    return RequestHistory(account=owner, request_id=request_id, revisions=tuple(revisions), halves=tuple(halves), refused=tuple(refused))

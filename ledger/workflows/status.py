@@ -1,0 +1,80 @@
+"""Status: what is in the database, and what waits for somebody. Takes an open database, gives a `Status`, and computes nothing anew.
+
+Source: specification, section 9.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ledger.store.cells import stale_spans, unranked_days
+from ledger.store.database import Database
+from ledger.store.overview import (
+    DraftOfPeriod,
+    FileLoaded,
+    MonthOfAccount,
+    drafts,
+    last_loads,
+    months_of_accounts,
+    unjoined_requests,
+    waiting_by_reason,
+)
+from ledger.workflows.freshen import any_snapshot
+
+FIRST, LAST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
+CONFLICT = "conflict"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotFresh:
+    """Of a contract, what the next settlement computes again first: spans of time, from the first to the end of the last of them, and days
+    whose cold starts have to be ranked."""
+
+    contract: str
+    spans: int
+    start: datetime | None
+    end: datetime | None
+    unranked_days: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """All of one state of the database. `quarantine` counts rows that wait by reason, conflicts left out; instants are in UTC."""
+
+    months: tuple[MonthOfAccount, ...]
+    quarantine: dict[str, int]
+    conflicts: int
+    unjoined: int
+    unjoined_since: datetime | None
+    not_fresh: tuple[NotFresh, ...]
+    drafts: tuple[DraftOfPeriod, ...]
+    loads: tuple[FileLoaded, ...]
+
+    @property
+    def requests(self) -> int:
+        """Standing events."""
+        return sum(one.requests for one in self.months)
+
+    @property
+    def unassigned(self) -> int:
+        """Standing events that no contract covers."""
+        return sum(one.unassigned for one in self.months)
+
+
+def ledger_status(database: Database) -> Status:
+    """What the database holds now."""
+    with any_snapshot(database) as connection:
+        waiting = waiting_by_reason(connection)
+        conflicts = waiting.pop(CONFLICT, 0)
+        unjoined, since = unjoined_requests(connection)
+        spans, unranked = stale_spans(connection), unranked_days(connection, None, FIRST, LAST)
+        return Status(
+            months=tuple(months_of_accounts(connection)), quarantine=waiting, conflicts=conflicts, unjoined=unjoined, unjoined_since=since,
+            not_fresh=tuple(
+                NotFresh(
+                    contract=contract, spans=len(spans.get(contract, ())), start=spans[contract][0][0] if contract in spans else None,
+                    end=spans[contract][-1][1] if contract in spans else None, unranked_days=sum(one == contract for one, _ in unranked),
+                )
+                for contract in sorted({*spans, *(one for one, _ in unranked)})
+            ),
+            drafts=tuple(drafts(connection)), loads=tuple(last_loads(connection)),
+        )  # fmt: skip
