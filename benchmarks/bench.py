@@ -63,10 +63,12 @@ class Contender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """A benchmark: the numbers of events it takes if none are given, and what it makes of them."""
+    """A benchmark: the numbers of events it takes if none are given, and what it makes of them; with files of its own of that many bytes
+    an event."""
 
     sizes: tuple[int, ...]
     measure: Callable[["Bench", Sequence[int]], Iterator[Table]]
+    file_bytes: int = 0
 
 
 class Bench:
@@ -232,7 +234,8 @@ def main(*subjects: Subject) -> None:
     sizes = {subject: tuple(sorted(set(arguments.rows))) or subject.sizes for subject in subjects}
     tables = []
     try:
-        with _open_bench({rows for asked in sizes.values() for rows in asked}) as bench:
+        shared_bytes = EVENT_BYTES * sum({rows for asked in sizes.values() for rows in asked})
+        with _open_bench(shared_bytes + sum(subject.file_bytes * sum(asked) for subject, asked in sizes.items())) as bench:
             tables.append(bench.conditions())
             print_table(tables[-1])
             for subject, asked in sizes.items():
@@ -246,7 +249,7 @@ def main(*subjects: Subject) -> None:
 
 
 @contextmanager
-def _open_bench(sizes: set[int]) -> Iterator[Bench]:
+def _open_bench(needed_bytes: int) -> Iterator[Bench]:
     cores = _pin()
     _require_anchors()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -254,7 +257,7 @@ def _open_bench(sizes: set[int]) -> Iterator[Bench]:
     with tempfile.TemporaryDirectory(prefix="ledger-bench-") as name:
         folder = Path(name)
         folder.chmod(0o755)  # so that a server started by root, which runs as another user, can enter
-        _require_space(folder, sizes)
+        _require_space(folder, needed_bytes)
         home = folder / "home"
         try:
             bench = Bench(running_server(home), folder, cores)
@@ -286,11 +289,11 @@ def _require_anchors() -> None:
         sys.exit(f"error: not installed for {PEER_PANDAS.name}: {', '.join(missing)}\n  run: make bench, or pip install -e '.[bench]'")
 
 
-def _require_space(folder: Path, sizes: set[int]) -> None:
-    needed_gb, free_gb = SERVER_GB + sum(sizes) * EVENT_BYTES / 1e9, shutil.disk_usage(folder).free / 1e9
+def _require_space(folder: Path, needed_bytes: int) -> None:
+    needed_gb, free_gb = SERVER_GB + needed_bytes / 1e9, shutil.disk_usage(folder).free / 1e9
     if free_gb < needed_gb:
         sys.exit(
-            f"error: {sum(sizes):,} events need up to {needed_gb:.0f} GB in {folder.parent}, {free_gb:.0f} GB are free\n"
+            f"error: the events need up to {needed_gb:.0f} GB in {folder.parent}, {free_gb:.0f} GB are free\n"
             "  make room, give fewer rows (make bench ROWS=1000000), or set TMPDIR to a folder of another disk"
         )
 

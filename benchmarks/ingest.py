@@ -1,11 +1,13 @@
-"""`ledger ingest` with and without registered contracts, whose cells it keeps up to date, against a plain COPY of the same rows.
+"""`ledger ingest` of each format, and of the same rows a second time, against a plain COPY of the same rows.
 
 usage: python benchmarks/ingest.py [ROWS ...] [--json FILE]   (1,000,000)
-The COPY goes into a table with the same columns, constraints and indexes. Every load starts in a database of its own.
+The COPY goes into a table with the same columns, constraints and indexes. Every load starts in a database of its own with 20 contracts,
+whose cells it keeps up to date; the second load has the same rows in another file, the last one first.
 """
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -16,43 +18,68 @@ from bench import CONTRACTS, TABLES, Bench, Contender, Entry, Run, Subject, main
 from figures import Cell, Table
 
 COPY = "COPY"
+FORMATS = {"Parquet": "parquet", "CSV": "csv", "JSON Lines": "jsonl"}  # the ending of their files, which _write_files makes
+PATIENCE_SECONDS = 60  # of a load that is measured in each round
 PIECE_BYTES = 1 << 18
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    """A load of a file and, in the same database, of its rows in reverse; the runs of that one are in `second_runs`."""
+
+    bench: Bench
+    template: str
+    first: Path
+    second: Path | None
+    rows: int
+    second_runs: list[Run] = field(default_factory=list)
+
+    def run(self) -> Run:
+        """Both loads; gives what the first one took."""
+        with self.bench.database(self.template) as url:
+            run = self.bench.ingest(url, self.first, self.rows)
+            if self.second is not None:
+                with psycopg.connect(url, autocommit=True) as connection:
+                    connection.execute("CHECKPOINT")
+                self.second_runs.append(self.bench.ingest(url, self.second, self.rows))
+            return run
 
 
 def measure(bench: Bench, sizes: Sequence[int]) -> Iterator[Table]:
     """Each load at each size in turn, COPY among them."""
     contenders: dict[Entry, Contender] = {}
-    pairs: dict[Entry, Entry] = {}  # a load with upkeep: the same without
+    loads: dict[Entry, _Load] = {}
     for rows in sizes:
-        parquet = bench.month(rows) / "events.parquet"
-        csv, stored = parquet.with_suffix(".csv"), parquet.with_name("stored.csv")
+        folder = bench.month(rows)
         with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as apart:  # DuckDB makes a process large: see Bench.run
-            apart.submit(_write_csv, parquet, csv).result()
-        _store(bench, parquet, stored, rows)
-        for name, source in (("Parquet", parquet), ("CSV", csv)):
-            with_upkeep, without = (rows, f"{name}, with upkeep of cells"), (rows, f"{name}, without")
-            contenders[with_upkeep] = Contender(run=partial(_ingest, bench, CONTRACTS, source, rows))
-            contenders[without] = Contender(run=partial(_ingest, bench, TABLES, source, rows))
-            pairs[with_upkeep] = without
-        contenders[rows, COPY] = Contender(run=partial(_copy, bench, stored))
+            apart.submit(_write_files, folder).result()
+        _store(bench, folder, rows)
+        contenders[rows, COPY] = Contender(run=partial(_copy, bench, folder / "stored.csv"), patience_seconds=PATIENCE_SECONDS)
+        for name, ending in FORMATS.items():
+            files = {"first": folder / f"events.{ending}", "second": folder / f"reversed.{ending}"}
+            loads[rows, name] = _Load(bench=bench, template=CONTRACTS, rows=rows, **files)
+        plain = _Load(bench=bench, template=TABLES, rows=rows, first=folder / "events.parquet", second=None)
+        loads[rows, "Parquet, no contracts"] = plain
+    contenders |= {entry: Contender(run=load.run, patience_seconds=PATIENCE_SECONDS) for entry, load in loads.items()}
     runs = bench.race(contenders)
     table: list[tuple[Cell, ...]] = []
-    for entry, measured in runs.items():
-        seconds, copied = seconds_of(measured), seconds_of(runs[entry[0], COPY])
-        to_copy = None if entry[1] == COPY else seconds.ratio_to(copied)
-        to_without = seconds.ratio_to(seconds_of(runs[pairs[entry]])) if entry in pairs else None
-        table.append((*entry, seconds, to_copy, to_without, None if entry[1] == COPY else memory_of(measured)))
+    for rows in sizes:
+        copied = seconds_of(runs[rows, COPY])
+        table.append((rows, COPY, copied, None, None, None))
+        for (of_rows, name), load in loads.items():
+            if of_rows == rows:
+                first = seconds_of(runs[rows, name])
+                table.append((rows, name, first, first.ratio_to(copied), None, memory_of(runs[rows, name])))
+                if load.second_runs:
+                    second = seconds_of(load.second_runs)
+                    again = (second.ratio_to(copied), second.ratio_to(first), memory_of(load.second_runs))
+                    table.append((rows, f"{name}, again, reversed", second, *again))
     yield Table(
-        title="ingest: an empty database, whole commands; COPY without the start of a process",
-        columns=("events", "load", "seconds", "it / COPY", "with / without upkeep", "memory MB"),
+        title="ingest: whole commands, cells kept up to date; COPY without the start of a process",
+        columns=("events", "load", "seconds", "it / COPY", "it / first", "memory MB"),
         rows=tuple(table),
-        notes=("with upkeep: 20 contracts were registered before; without: none",),
+        notes=("20 contracts were registered before, or none; all rows of a second load are duplicates",),
     )
-
-
-def _ingest(bench: Bench, template: str, source: Path, rows: int) -> Run:
-    with bench.database(template) as url:
-        return bench.ingest(url, source, rows)
 
 
 def _copy(bench: Bench, stored: Path) -> Run:
@@ -68,27 +95,36 @@ def _copy(bench: Bench, stored: Path) -> Run:
         return Run(seconds=perf_counter() - started)
 
 
-def _store(bench: Bench, parquet: Path, stored: Path, rows: int) -> None:
+def _store(bench: Bench, folder: Path, rows: int) -> None:
     """Writes the rows as ledger stores them, for COPY."""
     with bench.database(TABLES) as url:
-        bench.ingest(url, parquet, rows)
+        bench.ingest(url, folder / "events.parquet", rows)
         with (
             psycopg.connect(url) as connection,
-            stored.open("wb") as file,
+            (folder / "stored.csv").open("wb") as file,
             connection.cursor().copy("COPY event TO STDOUT (FORMAT csv)") as copy,
         ):
             for piece in copy:
                 file.write(piece)
 
 
-def _write_csv(parquet: Path, csv: Path) -> None:
+def _write_files(folder: Path) -> None:
+    """The month's events in every format, in their order and reversed."""
     import duckdb
 
-    instant = "strftime(make_timestamp(epoch_us(received_at)), '%Y-%m-%dT%H:%M:%S.%fZ')"
-    duckdb.read_parquet(str(parquet)).project(f"* REPLACE ({instant} AS received_at)").write_csv(str(csv))
+    duckdb.execute("SET threads = 2")
+    in_order = duckdb.read_parquet(str(folder / "events.parquet"))
+    reverse = in_order.order("received_at DESC, request_id DESC")
+    reverse.write_parquet(str(folder / "reversed.parquet"), row_group_size=122_880)
+    for name in ("events", "reversed"):
+        instant = "strftime(make_timestamp(epoch_us(received_at)), '%Y-%m-%dT%H:%M:%S.%fZ')"
+        texts = duckdb.read_parquet(str(folder / f"{name}.parquet")).project(f"* REPLACE ({instant} AS received_at)")
+        texts.write_csv(str(folder / f"{name}.csv"))
+        texts.create_view("texts")
+        duckdb.execute(f"COPY texts TO '{folder / name}.jsonl' (FORMAT json)")
 
 
-SUBJECT = Subject(sizes=(1_000_000,), measure=measure)
+SUBJECT = Subject(sizes=(1_000_000,), measure=measure, file_bytes=1_000)
 
 if __name__ == "__main__":
     main(SUBJECT)

@@ -1,27 +1,27 @@
 """A chunk of a file, judged: its events and its refused rows, ready to be stored.
 
-Takes a span of records and the mapping and gives a `Chunk`: counts, the events and the refused rows as streams of CSV, and (later, when
+Takes a span of records and the mapping and gives a `Chunk`: counts, the events and the refused rows as streams for COPY, and (later, when
 the store has found them) the rows in conflict. Rows stay inside DuckDB. Source: specification, section 2.
 """
 
 import json
-import os
-import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import IO
+from uuid import uuid4
 
 import duckdb
 from sqlglot import exp
 
 from ledger.ingest.event_rules import HALF_NAMES, Reason, define_macros, judge
-from ledger.ingest.expression import RECORD_COLUMN, field_column, field_key
-from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, TEXTS, Mapping, Origin, Role, Source
-from ledger.ingest.record_file import RecordFile
+from ledger.ingest.expression import RECORD_COLUMN, Compiled, field_column, field_key
+from ledger.ingest.expression import Path as FieldPath
+from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, RFC3339, TEXTS, Mapping, Origin, Role, Source
+from ledger.ingest.record_file import RecordFile, literal, value_key
 from ledger.store.events import EVENT_FIELDS
 from ledger.store.observations import HALF_FIELDS
 
@@ -46,6 +46,8 @@ class Chunk:
     earliest_us: int | None
     latest_us: int | None
     connection: duckdb.DuckDBPyConnection
+    folder: Path  # of its own
+    written: dict[int | None, Path] = field(default_factory=dict)  # the events, by the batch that they are written for
 
     @property
     def read(self) -> int:
@@ -55,31 +57,32 @@ class Chunk:
     def events(self) -> int:
         return self.read - self.refused.total() - self.skipped.total()
 
-    @contextmanager
-    def event_stream(self, *, batch_id: int | None) -> Iterator[IO[bytes]]:
-        """CSV of the events: EVENT_FIELDS, then batch_id and revision 1; or, without a batch, the record's number behind them."""
+    def write_events(self, *, batch_id: int | None) -> Path:
+        """Write what event_stream gives, so that it need not be waited for then."""
         columns = ", ".join(f"event_{name}" for name in EVENT_FIELDS)
-        relation = self.connection.table("judged").filter("reason IS NULL")
-        with csv_stream(relation.project(f"{columns}, record" if batch_id is None else f"{columns}, {batch_id:d}, 1")) as stream:
-            yield stream
+        behind = "record" if batch_id is None else f"{batch_id:d}::BIGINT, 1::SMALLINT"
+        path = self.written[batch_id] = self.write(f"SELECT {columns}, {behind} FROM judged WHERE reason IS NULL")  # noqa: S608
+        return path
 
-    @contextmanager
-    def half_stream(self, role: Role) -> Iterator[IO[bytes]]:
-        """CSV of the rows that are halves of requests: the store's HALF_FIELDS, then the hash under which the row stands in quarantine if
-        it has no tokens, and the record's number. A gateway's row without tokens may get them from its engine: it is among them."""
+    def event_stream(self, *, batch_id: int | None) -> IO[bytes]:
+        """Binary rows of the events: EVENT_FIELDS, then batch_id and revision 1; or, without a batch, the record's number behind them."""
+        return (self.written.get(batch_id) or self.write_events(batch_id=batch_id)).open("rb")
+
+    def half_stream(self, role: Role) -> IO[bytes]:
+        """Binary rows of the rows that are halves of requests: the store's HALF_FIELDS, then the hash under which the row stands in
+        quarantine if it has no tokens, and the record's number. A gateway's row without tokens may get them from its engine: it is among
+        them."""
         columns = {name: f"event_{name}" for name in EVENT_FIELDS} | {name: name for name in ("record_id", "trace", "header")}
         columns |= {"role": f"'{role}'", "account": "coalesce(event_account, '')"}
         row_sha256 = _ROW_SHA256.format(kind="'refused'")
         waits = f"judged.reason IS NOT DISTINCT FROM '{Reason.USAGE_MISSING}'"
-        relation = self.connection.sql(
+        query = (
             f"SELECT {', '.join(columns[name] for name in HALF_FIELDS)}, "  # noqa: S608
             f"CASE WHEN {waits} THEN {row_sha256} END, record "
             f"FROM judged JOIN chunk_fields USING (record) WHERE judged.reason IS NULL OR {waits}"
         )
-        with csv_stream(relation) as stream:
-            yield stream
+        return self.write(query).open("rb")
 
-    @contextmanager
     def refused_stream(
         self,
         conflicts: Sequence[tuple[int, str]] = (),
@@ -87,27 +90,31 @@ class Chunk:
         conflicts_only: bool = False,
         waiting: Sequence[int] | None = None,
         role: Role | None = None,
-    ) -> Iterator[IO[bytes]]:
-        """CSV of the refused rows, those in conflict (record and detail) among them, or alone: line, reason, detail,
+    ) -> IO[bytes]:
+        """Binary rows of those that are refused, those in conflict (record and detail) among them, or alone: line, reason, detail,
         row_sha256, fields, account, received_at, request_id. Of those without tokens only `waiting`, if it is given. `role` is of halves:
         those of a gateway become requests under the ids of their records."""
         request_id = "record_id" if role is Role.GATEWAY else "event_request_id"
         self._list("conflict", {"record": "BIGINT", "detail": "VARCHAR"}, conflicts)
         self._list("waiting", {"record": "BIGINT"}, [(record,) for record in waiting or ()])
         chosen = "" if waiting is None else f" AND (judged.reason <> '{Reason.USAGE_MISSING}' OR record IN (FROM waiting))"
-        relation = self.connection.sql(
-            f"SELECT line, reason, detail, {_ROW_SHA256.format(kind='kind')}, fields, readable_account, "  # noqa: S608
-            "make_timestamp(received_us)::VARCHAR || '+00', "
+        refused = "" if conflicts_only else f" OR (judged.reason IS NOT NULL{chosen})"
+        query = (
+            f"SELECT line, reason, detail, {_ROW_SHA256.format(kind='kind')}, fields, readable_account, make_timestamp(received_us), "  # noqa: S608
             "CASE WHEN length(request_id) <= 200 AND NOT contains(request_id, chr(0)) THEN request_id END FROM ("
             "SELECT judged.line, coalesce(judged.reason, 'conflict') AS reason, coalesce(judged.detail, conflict.detail) AS detail, "
             "CASE WHEN judged.reason IS NULL THEN 'conflict' ELSE 'refused' END AS kind, fields, raw, readable_account, received_us, "
             f"{request_id} AS request_id "
             "FROM judged LEFT JOIN conflict USING (record) JOIN chunk_fields USING (record) "
-            f"WHERE (judged.reason IS NOT NULL AND NOT $conflicts_only{chosen}) OR conflict.record IS NOT NULL)",
-            params={"conflicts_only": conflicts_only},
+            f"WHERE conflict.record IS NOT NULL{refused})"
         )
-        with csv_stream(relation) as stream:
-            yield stream
+        return self.write(query).open("rb")
+
+    def write(self, query: str) -> Path:
+        """A file with the rows of the query as PostgreSQL reads them in binary, each column in the type of its own."""
+        path = self.folder / uuid4().hex
+        self.connection.execute(f"COPY ({query}) TO {literal(str(path))} (FORMAT postgres_binary)")
+        return path
 
     def list_events(self, new: Sequence[tuple[str, str]] | None) -> None:
         """Make the temporary view `arrived` of the events as a plan reads them, with `received_at` in microseconds since 1970: of all, or
@@ -127,13 +134,13 @@ class Chunk:
 
     def _list(self, name: str, columns: dict[str, str], rows: Sequence[tuple[object, ...]]) -> None:
         """Make a temporary table of these rows."""
-        # They go over as one JSON text: for every value in a list the driver would look for pandas.
+        # They go over as one JSON text, and as no parameter: for each the driver would look for pandas.
         names = ", ".join(f"{column} {kind}" for column, kind in columns.items())
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({names})")
         if rows:
             texts = json.dumps([dict(zip(columns, row, strict=True)) for row in rows])
-            listed = "unnest(from_json($rows::JSON, $shape), recursive := true)"
-            self.connection.execute(f"INSERT INTO {name} SELECT {listed}", {"rows": texts, "shape": json.dumps([columns])})
+            listed = f"from_json({literal(texts)}::JSON, {literal(json.dumps([columns]))})"
+            self.connection.execute(f"INSERT INTO {name} SELECT unnest({listed}, recursive := true)")
 
     def refused_records(self) -> dict[int, tuple[Reason, str]]:
         """Reason and detail of every refused record, by its number."""
@@ -159,7 +166,8 @@ class Chunk:
         """The first events, or halves of requests with what joins them, as they would be stored."""
         judged = self.connection.table("judged")
         names = (*EVENT_FIELDS, *(name for name in HALF_NAMES if name in judged.columns))
-        columns = ", ".join(name if name in HALF_NAMES else f"event_{name}" for name in names)
+        shown = {"received_at": "event_received_at::VARCHAR || '+00'"} | {name: name for name in HALF_NAMES}
+        columns = ", ".join(shown.get(name, f"event_{name}") for name in names)
         rows = judged.filter("reason IS NULL").project(columns).limit(limit).fetchall()
         return tuple(dict(zip(names, row, strict=True)) for row in rows)
 
@@ -182,32 +190,44 @@ class Chunk:
     def close(self) -> None:
         """Give back what the chunk holds."""
         self.connection.close()
+        rmtree(self.folder)
 
 
-def judge_chunk(records: RecordFile, *, number: int, first: int, last: int, now_us: int) -> Chunk:
-    """Read, map and judge the records from `first` (from 0) up to but not including `last`."""
-    connection, mapping = records.connection.cursor(), records.mapping
-    define_macros(connection)
-    # Temporary, so that each chunk has its own: the next one is judged beside this one.
-    connection.execute("CREATE TEMP VIEW chunk_record AS " + records.span(first, last).sql("duckdb"))
-    connection.execute("CREATE TEMP VIEW mapped AS " + mapped_select(mapping, records.fields).sql("duckdb"))
-    connection.execute("CREATE TEMP VIEW chunk_fields AS " + _fields_select(records).sql("duckdb"))
-    judge(connection, now_us=now_us, role=mapping.halves.role if mapping.halves else None, skips=bool(mapping.skip))
-    kinds = connection.execute("SELECT skipped, count(*) FROM mapped GROUP BY skipped").fetchall() if mapping.skip else []
-    skipped = Counter({kind: count for kind, count in kinds if kind is not None})
-    refused = connection.execute("SELECT reason, count(*) FROM judged WHERE reason IS NOT NULL GROUP BY reason").fetchall()
-    totals = connection.execute(
-        "SELECT count(*) FILTER (event_clock_clamped), min(received_us), max(received_us) FROM judged WHERE reason IS NULL"
-    ).fetchone()
-    assert totals is not None
-    return Chunk(
-        number=number, first=first, last=last, refused=Counter({Reason(reason): count for reason, count in refused}),
-        skipped=skipped, clamped=totals[0], earliest_us=totals[1], latest_us=totals[2], connection=connection,
-    )  # fmt: skip
+class Judge:
+    """Judges the records of one file. What its chunks have in common is done once."""
+
+    def __init__(self, records: RecordFile, *, now_us: int) -> None:
+        """`now_us` is the ingesting clock, microseconds since 1970."""
+        self.records, self.now_us = records, now_us
+        self._mapped = mapped_select(records.mapping, records.fields, records.values).sql("duckdb")
+        self._fields = _fields_select(records).sql("duckdb")
+        define_macros(records.connection)
+
+    def chunk(self, *, number: int, first: int, last: int) -> Chunk:
+        """Read, map and judge the records from `first` (from 0) up to but not including `last`."""
+        connection, mapping = self.records.connection.cursor(), self.records.mapping
+        folder = Path(mkdtemp(prefix="chunk-", dir=self.records.folder))
+        # Temporary, so that each chunk has its own: the next one is judged beside this one.
+        self.records.read_span(connection, first, last, folder)
+        connection.execute("CREATE TEMP VIEW mapped AS " + self._mapped)
+        connection.execute("CREATE TEMP VIEW chunk_fields AS " + self._fields)
+        judge(connection, now_us=self.now_us, role=mapping.halves.role if mapping.halves else None, skips=bool(mapping.skip))
+        kinds = connection.execute("SELECT skipped, count(*) FROM mapped GROUP BY skipped").fetchall() if mapping.skip else []
+        skipped = Counter({kind: count for kind, count in kinds if kind is not None})
+        refused = connection.execute("SELECT reason, count(*) FROM judged WHERE reason IS NOT NULL GROUP BY reason").fetchall()
+        totals = connection.execute(
+            "SELECT count(*) FILTER (event_clock_clamped), min(received_us), max(received_us) FROM judged WHERE reason IS NULL"
+        ).fetchone()
+        assert totals is not None
+        return Chunk(
+            number=number, first=first, last=last, refused=Counter({Reason(reason): count for reason, count in refused}),
+            skipped=skipped, clamped=totals[0], earliest_us=totals[1], latest_us=totals[2], connection=connection,
+            folder=folder,
+        )  # fmt: skip
 
 
-def mapped_select(mapping: Mapping, fields: Sequence[str]) -> exp.Select:
-    """From `chunk_record` to the relation `mapped` that the event rules judge."""
+def mapped_select(mapping: Mapping, fields: Sequence[str], values: dict[FieldPath, str]) -> exp.Select:
+    """From `chunk_record` to the relation `mapped` that the event rules judge. `values` are those of the fields that are no texts."""
     usable = {
         column: [s for s in sources if not s.value.paths or any(path[0] in fields for path in s.value.paths)]
         for column, sources in mapping.columns.items()
@@ -221,16 +241,22 @@ def mapped_select(mapping: Mapping, fields: Sequence[str]) -> exp.Select:
         for name, condition in mapping.skip.items():
             kinds = kinds.when(condition.sql.copy(), exp.Literal.string(name))
         columns.append(exp.alias_(kinds, "skipped"))
-    columns += [exp.alias_(_first(usable.get(name, [])), name) for name in (*TEXTS, *INTEGERS)]
+    columns += [exp.alias_(_first(usable.get(name, [])), name) for name in TEXTS if name != "async_header"]
+    columns += _text_or_value("async_header", usable.get("async_header", []), values, "BOOLEAN")
+    for name in INTEGERS:
+        columns += _text_or_value(name, usable.get(name, []), values, "BIGINT")
     for name in DURATIONS:
+        columns += _text_or_value(name, usable.get(name, []), values, "BIGINT", unit="us")
         columns += _measured(name, usable.get(name, []), DURATION_POWERS)
     if mapping.origin is not None:
         columns += [
             exp.alias_(_since(mapping.origin, fields), "received_at_text"),
+            exp.alias_(_null("BIGINT"), "received_at_value"),
             exp.alias_(exp.Literal.number(0), "received_at_power"),
             exp.alias_(exp.false(), "received_at_twice"),
         ]
     else:
+        columns += _text_or_value("received_at", usable.get("received_at", []), values, "TIMESTAMPTZ", unit=RFC3339)
         columns += _measured("received_at", usable.get("received_at", []), EPOCH_POWERS)
     return _numbers_once(exp.select(*columns))
 
@@ -282,6 +308,21 @@ def _value(source: Source) -> exp.Expr:
     return value
 
 
+def _null(kind: str) -> exp.Expr:
+    return exp.cast(exp.null(), kind)
+
+
+def _text_or_value(name: str, sources: Sequence[Source], values: dict[FieldPath, str], kind: str, *, unit: str = "") -> list[exp.Expr]:
+    """The column as a value, if its only source is a field that is one in the file, of this kind and unit; else as a text."""
+    text, value = _first(sources), _null("BOOLEAN" if kind == "BOOLEAN" else "BIGINT")
+    match sources:
+        case [Source(value=Compiled(sql=exp.Column()) as field, offset="") as source] if source.unit == unit:
+            (path,) = field.paths or ((),)
+            if values.get(path) == kind:
+                text, value = _NULL_TEXT.copy(), exp.column(value_key(path), quoted=True)
+    return [exp.alias_(text, f"{name}_text"), exp.alias_(value, f"{name}_value")]
+
+
 def _first(sources: Sequence[Source]) -> exp.Expr:
     values = [_value(source) for source in sources]
     if not values:
@@ -290,7 +331,7 @@ def _first(sources: Sequence[Source]) -> exp.Expr:
 
 
 def _measured(name: str, sources: Sequence[Source], powers: dict[str, int]) -> list[exp.Expr]:
-    """The text, its power of ten, the name under which it was found, and whether two sources have a value."""
+    """The power of ten of a column, the name under which it was found, and whether two sources have a value."""
     choose = {"power": exp.case(), "name": exp.case()}
     given: list[exp.Expr] = []
     for source in sources:
@@ -316,7 +357,6 @@ def _measured(name: str, sources: Sequence[Source], powers: dict[str, int]) -> l
                 total = exp.Add(this=total, expression=one)
             twice = exp.GT(this=exp.paren(total), expression=exp.Literal.number(1))
     columns: list[exp.Expr] = [
-        exp.alias_(_first(sources), f"{name}_text"),
         exp.alias_(power_value, f"{name}_power"),
         exp.alias_(twice, f"{name}_twice"),
     ]
@@ -353,43 +393,3 @@ def _fields_select(records: RecordFile) -> exp.Select:
 
 def _json_text(value: exp.Expr) -> exp.Expr:
     return exp.cast(exp.func("to_json", value), "TEXT")
-
-
-@contextmanager
-def csv_stream(relation: duckdb.DuckDBPyRelation) -> Iterator[IO[bytes]]:
-    """What DuckDB writes for the relation, while it writes it. A reader that stops early stops the writer too."""
-    with TemporaryDirectory(prefix="ledger-stream-") as folder:
-        pipe = Path(folder, "rows")
-        os.mkfifo(pipe)
-        reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-        # Held open until the writer is done: a pipe without a writer looks like its end.
-        held_open = os.open(pipe, os.O_WRONLY)
-        os.set_blocking(reading, True)
-        failed: list[duckdb.Error] = []
-
-        def write() -> None:
-            try:
-                relation.write_csv(str(pipe), header=False)
-            except duckdb.Error as error:
-                failed.append(error)
-            finally:
-                os.close(held_open)
-
-        writer = threading.Thread(target=write, daemon=True)
-        writer.start()
-        with open(reading, "rb", buffering=0) as stream:
-            try:
-                yield stream
-                assert failed or not stream.read(1), "rows were left behind"
-            finally:
-                stream.close()
-                _end(writer, pipe)
-        if failed:
-            raise failed[0]
-
-
-def _end(writer: threading.Thread, pipe: Path) -> None:
-    """Wait for the writer. If nobody reads any more before it has opened the pipe, opening would wait for a reader for ever."""
-    while writer.is_alive():
-        os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
-        writer.join(timeout=0.01)

@@ -56,10 +56,3 @@ def decompressed(path: Path, compression: Compression) -> Iterator[bytes]:
             raise LedgerError(f"{path}: the {compression} file is damaged", cure="fetch it again; nothing of it was loaded") from error
     if reader is not None:
         raise LedgerError(f"{path}: the {compression} file is cut off", cure="fetch it again; nothing of it was loaded")
-
-
-def check_whole(path: Path, compression: Compression) -> None:
-    """Raise LedgerError if the file is compressed and not whole."""
-    if compression is not Compression.NONE:
-        for _ in decompressed(path, compression):
-            pass

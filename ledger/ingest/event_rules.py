@@ -1,6 +1,7 @@
 """The rules of the event: mapped texts to exact columns, or the reason why a row is refused. All rows of a chunk at once, in DuckDB.
 
-Takes the relation `mapped`, in which every value is the text that stands in the source, and gives the table `judged`: one row per record
+Takes the relation `mapped`, in which a value is the text that stands in the source (`..._text`), or what a source with types says it is
+(`..._value`), and gives the table `judged`: one row per record
 with its columns or its refusal. Nothing passes through binary floating point: a decimal becomes microseconds by its digits, half even.
 A record that is half of a request is judged by the rules that its half has to keep. Source: specification, section 2.
 """
@@ -11,7 +12,7 @@ from enum import StrEnum
 
 import duckdb
 
-from ledger.ingest.mapping import DURATIONS, INTEGERS, Role
+from ledger.ingest.mapping import DURATIONS, INTEGERS, TYPED, Role
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_TEXT = 200  # characters
@@ -56,9 +57,9 @@ def _rules(role: Role | None) -> tuple[Rule, ...]:
     names = _NAMES if role is None else (*_NAMES, *HALF_NAMES)
     texts = [*names, "async_header_text"]
     needed = {
-        None: ("account", "request_id", "model", "received_at_text"),
-        Role.GATEWAY: ("account", "request_id", "record_id", "model", "received_at_text"),
-        Role.ENGINE: ("request_id", "record_id", "received_at_text"),  # account and model are the gateway's
+        None: ("account", "request_id", "model"),
+        Role.GATEWAY: ("account", "request_id", "record_id", "model"),
+        Role.ENGINE: ("request_id", "record_id"),  # account and model are the gateway's
     }[role]
     return (
         Rule(reason=Reason.BAD_TEXT, condition="malformed IS NOT NULL", detail="malformed"),
@@ -81,15 +82,20 @@ def _rules(role: Role | None) -> tuple[Rule, ...]:
             detail="'async_header is ' || quoted(async_header_text) || ', expected true or false'",
         ),
         *(
-            Rule(reason=Reason.MISSING_FIELD, condition=f"{name} IS NULL", detail=f"'{name.removesuffix('_text')} is empty'")
+            Rule(reason=Reason.MISSING_FIELD, condition=f"{name} IS NULL", detail=f"'{name} is empty'")
             for name in needed
+        ),
+        Rule(
+            reason=Reason.MISSING_FIELD,
+            condition="received_at_text IS NULL AND received_at_value IS NULL",
+            detail="'received_at is empty'",
         ),
         Rule(reason=Reason.BAD_INSTANT, condition="received_at_twice", detail="'received_at is given twice'"),
         Rule(
             reason=Reason.BAD_INSTANT,
             condition="received_us IS NULL",
-            detail="'received_at is ' || quoted(received_at_text) || ', expected ' || CASE WHEN received_at_power IS NULL "
-            "THEN 'an instant with its offset, such as 2026-05-06T10:00:00+08:00' ELSE 'a number' END",
+            detail="'received_at is ' || shown_instant(received_at_text, received_at_value) || ', expected ' || "
+            "CASE WHEN received_at_power IS NULL THEN 'an instant with its offset, such as 2026-05-06T10:00:00+08:00' ELSE 'a number' END",
         ),
         *(
             Rule(reason=Reason.BAD_NUMBER, condition=f"{name}_twice", detail=f"'{name.removesuffix('_us')} is given in two units'")
@@ -115,22 +121,25 @@ def _rules(role: Role | None) -> tuple[Rule, ...]:
         Rule(
             reason=Reason.BAD_NUMBER,
             condition="status NOT BETWEEN -2147483648 AND 2147483647",
-            detail="'status is ' || quoted(status_text) || ', which is no status'",
+            detail="'status is ' || shown(status_text, status) || ', which is no status'",
         ),
         *(
             Rule(
                 reason=Reason.NEGATIVE_DURATION,
                 condition=f"{name} < {-CLOCK_NOISE_US if name == 'queue_us' else 0}",
-                detail=f"{name}_name || ' is ' || quoted({name}_text) || ', which is negative'",
+                detail=f"{name}_name || ' is ' || shown({name}_text, {name}) || ', which is negative'",
             )
             for name in DURATIONS
         ),
-        *(Rule(reason=Reason.NEGATIVE_TOKENS, condition=f"{name} < 0", detail=f"'{name} is ' || quoted({name}_text)") for name in _TOKENS),
+        *(
+            Rule(reason=Reason.NEGATIVE_TOKENS, condition=f"{name} < 0", detail=f"'{name} is ' || shown({name}_text, {name})")
+            for name in _TOKENS
+        ),
         *(
             Rule(
                 reason=Reason.TOO_LARGE,
                 condition=f"{name} > {LARGEST_TOKENS}",
-                detail=f"'{name} is ' || quoted({name}_text) || ', more than 10^12'",
+                detail=f"'{name} is ' || shown({name}_text, {name}) || ', more than 10^12'",
             )
             for name in _TOKENS
         ),
@@ -138,7 +147,7 @@ def _rules(role: Role | None) -> tuple[Rule, ...]:
             Rule(
                 reason=Reason.TOO_LARGE,
                 condition=f"{name} > {LONGEST_US}",
-                detail=f"{name}_name || ' is ' || quoted({name}_text) || ', more than 30 days'",
+                detail=f"{name}_name || ' is ' || shown({name}_text, {name}) || ', more than 30 days'",
             )
             for name in DURATIONS
         ),
@@ -165,53 +174,57 @@ def _rules(role: Role | None) -> tuple[Rule, ...]:
         Rule(
             reason=Reason.FUTURE,
             condition=f"received_us > getvariable('now_us') + {FUTURE_US}",
-            detail="'received_at is ' || quoted(received_at_text) || ', more than 60 s after the clock of this machine'",
+            detail="'received_at is ' || shown_instant(received_at_text, received_at_value) "
+            "|| ', more than 60 s after the clock of this machine'",
         ),
     )
 
 
 MACROS = (
     # What was found, short enough to print.
-    """CREATE OR REPLACE TEMP MACRO quoted(x) AS '''' || replace(left(x, 60), chr(0), '�') || CASE WHEN length(x) > 60 THEN '…' ELSE '' END
+    """CREATE OR REPLACE MACRO quoted(x) AS '''' || replace(left(x, 60), chr(0), '�') || CASE WHEN length(x) > 60 THEN '…' ELSE '' END
     || ''''""",
-    "CREATE OR REPLACE TEMP MACRO clamped(us) AS CASE WHEN us < 0 THEN 0 ELSE us END",
+    # A value that came without a text.
+    "CREATE OR REPLACE MACRO shown(x, value) AS quoted(coalesce(x, value::VARCHAR))",
+    "CREATE OR REPLACE MACRO shown_instant(x, us) AS quoted(coalesce(x, make_timestamp(us)::VARCHAR || 'Z'))",
+    "CREATE OR REPLACE MACRO clamped(us) AS CASE WHEN us < 0 THEN 0 ELSE us END",
     # A whole number; null if the text is none. Beyond 18 digits any number is too large in the same way.
-    """CREATE OR REPLACE TEMP MACRO whole(x) AS CASE
+    """CREATE OR REPLACE MACRO whole(x) AS CASE
     WHEN regexp_full_match(x, '-?[0-9]{1,18}') THEN x::BIGINT
     WHEN regexp_full_match(x, '-?[0-9]{19,100}') THEN CASE WHEN ltrim(x, '-0') = '' THEN 0
         WHEN length(ltrim(x, '-0')) <= 18 THEN ltrim(x, '-0')::BIGINT ELSE 1000000000000000000 END
         * CASE WHEN x[1] = '-' THEN -1 ELSE 1 END
     END""",
     # A whole number and the digits behind its point, rounded half even.
-    """CREATE OR REPLACE TEMP MACRO rounded(number, rest) AS number + CASE
+    """CREATE OR REPLACE MACRO rounded(number, rest) AS number + CASE
     WHEN rest = '' OR rest[1] < '5' THEN 0
     WHEN rest[1] > '5' OR rtrim(rest, '0') <> '5' THEN 1
     ELSE number % 2 END""",
     # All digits of a decimal and the place of its point, rounded. A lambda over a list of one names a value, so that it is computed once.
-    """CREATE OR REPLACE TEMP MACRO rounded_at(digits, point) AS list_transform([{
+    """CREATE OR REPLACE MACRO rounded_at(digits, point) AS list_transform([{
         'front': CASE WHEN point <= 0 THEN '0' ELSE ltrim(rpad(digits, greatest(point, length(digits))::INTEGER, '0')[1:point], '0') END,
         'rest': CASE WHEN point < 0 THEN repeat('0', -point) || digits ELSE digits[point + 1:] END}],
     lambda split: CASE WHEN length(split.front) > 18 THEN 1000000000000000000
         ELSE rounded(coalesce(try_cast(split.front AS BIGINT), 0), split.rest) END)[1]""",
-    """CREATE OR REPLACE TEMP MACRO scaled(number, power) AS list_transform([number], lambda parts: list_transform([{
+    """CREATE OR REPLACE MACRO scaled(number, power) AS list_transform([number], lambda parts: list_transform([{
         'digits': parts.a || parts.b, 'point': length(parts.a) + power + coalesce(try_cast(parts.c AS INTEGER), 0)}],
     lambda moved: rounded_at(moved.digits, moved.point))[1])[1]""",
     # A decimal times ten to the power, rounded half even to a whole number; null if the text is no decimal.
     # The first two cases are exact by themselves and quick.
-    r"""CREATE OR REPLACE TEMP MACRO scaled_decimal(x, power) AS CASE
+    r"""CREATE OR REPLACE MACRO scaled_decimal(x, power) AS CASE
     WHEN power = 6 AND regexp_full_match(x, '-?[0-9]{1,11}(\.[0-9]{1,6})?') THEN (x::DECIMAL(24, 6) * 1000000::DECIMAL(7, 0))::BIGINT
     WHEN power = 3 AND regexp_full_match(x, '-?[0-9]{1,11}(\.[0-9]{1,3})?') THEN (x::DECIMAL(24, 6) * 1000::DECIMAL(4, 0))::BIGINT
     WHEN length(x) <= 100 AND regexp_full_match(x, '-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?') THEN
         CASE WHEN x[1] = '-' THEN -1 ELSE 1 END
         * scaled(regexp_extract(x, '^-?([0-9]+)(?:\.([0-9]+))?(?:[eE]([-+]?[0-9]+))?$', ['a', 'b', 'c']), power)
     END""",
-    "CREATE OR REPLACE TEMP MACRO duration_us(x, power) AS CASE power WHEN 0 THEN whole(x) ELSE scaled_decimal(x, power) END",
+    "CREATE OR REPLACE MACRO duration_us(x, power) AS CASE power WHEN 0 THEN whole(x) ELSE scaled_decimal(x, power) END",
     # Microseconds since 1970 of an RFC 3339 text; null if it is none, has no offset, or names no real instant.
-    r"""CREATE OR REPLACE TEMP MACRO offset_us(x) AS CASE WHEN x[-1] IN ('Z', 'z') THEN 0
+    r"""CREATE OR REPLACE MACRO offset_us(x) AS CASE WHEN x[-1] IN ('Z', 'z') THEN 0
     ELSE (x[-5:-4]::BIGINT * 60 + x[-2:]::BIGINT) * 60000000 * CASE WHEN x[-6] = '-' THEN -1 ELSE 1 END END""",
-    r"""CREATE OR REPLACE TEMP MACRO fraction_us(digits) AS rounded(rpad(digits, 6, '0')[1:6]::BIGINT, digits[7:])""",
+    r"""CREATE OR REPLACE MACRO fraction_us(digits) AS rounded(rpad(digits, 6, '0')[1:6]::BIGINT, digits[7:])""",
     # The first case is the usual one, and quick.
-    r"""CREATE OR REPLACE TEMP MACRO rfc3339_us(x) AS CASE WHEN regexp_full_match(x, '[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]'
+    r"""CREATE OR REPLACE MACRO rfc3339_us(x) AS CASE WHEN regexp_full_match(x, '[0-9]{4}-[0-9]{2}-[0-9]{2}[T ]'
         '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[-+]([01][0-9]|2[0-3]):[0-5][0-9])') THEN
     epoch_us(try_cast(x AS TIMESTAMPTZ))
     WHEN regexp_full_match(x, '[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]'
@@ -219,16 +232,16 @@ MACROS = (
     epoch_us(try_cast(x[1:10] || ' ' || x[12:19] AS TIMESTAMP)) - offset_us(x)
     + CASE WHEN x[20] = '.' THEN fraction_us(regexp_extract(x, '\.([0-9]+)', 1)) ELSE 0 END END""",
     # From one instant to another, as text; null if one is empty. Both have an offset or none. An offending text stays as it is.
-    r"""CREATE OR REPLACE TEMP MACRO has_offset(x) AS regexp_full_match(x, '.*([Zz]|[-+][0-9]{2}:[0-9]{2})')""",
-    """CREATE OR REPLACE TEMP MACRO elapsed_us(a, b) AS CASE WHEN nullif(a, '') IS NULL OR nullif(b, '') IS NULL THEN NULL
+    r"""CREATE OR REPLACE MACRO has_offset(x) AS regexp_full_match(x, '.*([Zz]|[-+][0-9]{2}:[0-9]{2})')""",
+    """CREATE OR REPLACE MACRO elapsed_us(a, b) AS CASE WHEN nullif(a, '') IS NULL OR nullif(b, '') IS NULL THEN NULL
     WHEN has_offset(a) <> has_offset(b) THEN b
     ELSE list_transform([{'a': rfc3339_us(CASE WHEN has_offset(a) THEN a ELSE a || 'Z' END),
         'b': rfc3339_us(CASE WHEN has_offset(b) THEN b ELSE b || 'Z' END)}],
     lambda span: CASE WHEN span.a IS NULL THEN a WHEN span.b IS NULL THEN b ELSE (span.b - span.a)::VARCHAR END)[1] END""",
     # Microseconds since 1970, to be added to; an offending text stays as it is.
-    "CREATE OR REPLACE TEMP MACRO instant_us(x) AS coalesce(rfc3339_us(nullif(x, ''))::VARCHAR, x)",
+    "CREATE OR REPLACE MACRO instant_us(x) AS coalesce(rfc3339_us(nullif(x, ''))::VARCHAR, x)",
     # Only the years 1 to 9999 can be written again.
-    """CREATE OR REPLACE TEMP MACRO within_calendar(us) AS
+    """CREATE OR REPLACE MACRO within_calendar(us) AS
     CASE WHEN us BETWEEN -62135596800000000 AND 253402300799999999 THEN us END""",
 )
 
@@ -236,18 +249,18 @@ _CLEANED = ", ".join(
     [
         "line, record, malformed",
         *(f"nullif({name}, '') AS {name}" for name in _NAMES),
-        "nullif(async_header, '') AS async_header_text",
-        *(f"nullif({name}, '') AS {name}_text" for name in INTEGERS),
-        *(f"nullif({name}_text, '') AS {name}_text, {name}_power, {name}_name, {name}_twice" for name in DURATIONS),
-        "nullif(received_at_text, '') AS received_at_text, received_at_power, received_at_twice",
+        *(f"nullif({name}_text, '') AS {name}_text, {name}_value" for name in TYPED),
+        *(f"{name}_power, {name}_name, {name}_twice" for name in DURATIONS),
+        "received_at_power, received_at_twice",
     ]
 )
 _PARSED = ", ".join(
     [
         "*",
-        *(f"whole({name}_text) AS {name}" for name in INTEGERS),
-        *(f"duration_us({name}_text, {name}_power) AS {name}" for name in DURATIONS),
-        "within_calendar(CASE WHEN received_at_power IS NULL THEN rfc3339_us(received_at_text) "
+        *(f"coalesce({name}_value, whole({name}_text)) AS {name}" for name in INTEGERS),
+        *(f"coalesce({name}_value, duration_us({name}_text, {name}_power)) AS {name}" for name in DURATIONS),
+        "within_calendar(CASE WHEN received_at_value IS NOT NULL THEN received_at_value "
+        "WHEN received_at_power IS NULL THEN rfc3339_us(received_at_text) "
         "ELSE scaled_decimal(received_at_text, received_at_power) END) AS received_us",
     ]
 )
@@ -256,16 +269,16 @@ _VERDICT = {
     for role in (None, *Role)
 }
 
-# An event's columns in the order of the table that they go to, as PostgreSQL reads them.
+# An event's columns in the order of the table that they go to, in its types.
 EVENT_COLUMNS = {
-    "received_at": "make_timestamp(received_us)::VARCHAR || '+00'",
+    "received_at": "make_timestamp(received_us)",
     "queue_us": "clamped(queue_us)",
     **{name: name for name in DURATIONS if name != "queue_us"},
     "input_tokens": "input_tokens",
     "cached_input_tokens": "coalesce(cached_input_tokens, 0)",
     "output_tokens": "output_tokens",
-    "status": "coalesce(status, 200)",
-    "async_header": "coalesce(lower(async_header_text) = 'true', false)",
+    "status": "coalesce(try_cast(status AS INTEGER), 200)",
+    "async_header": "coalesce(async_header_value, lower(async_header_text) = 'true', false)",
     "clock_clamped": "coalesce(queue_us < 0, false)",
     "account": "account",
     "request_id": "request_id",
@@ -303,7 +316,7 @@ def judge(connection: duckdb.DuckDBPyConnection, *, now_us: int, role: Role | No
     Its columns: line, record, reason and detail (null for an event), readable_account and received_us (null if they cannot be read), the
     event's (`event_...`), and of a half record_id, trace and header. `now_us` is the ingesting clock, microseconds since 1970.
     """
-    connection.execute("SET VARIABLE now_us = $1::BIGINT", [now_us])
+    connection.execute(f"SET VARIABLE now_us = {now_us:d}::BIGINT")
     of_half = [] if role is None else [f"nullif({name}, '') AS {name}" for name in HALF_NAMES]
     cleaned, judged = ", ".join([_CLEANED, *of_half]), ", ".join([_JUDGED, *(() if role is None else HALF_NAMES)])
     # The limit keeps the filter above the mapping: below it, DuckDB would copy what each record was split into for every single value.

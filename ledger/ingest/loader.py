@@ -8,10 +8,10 @@ Source: specification, section 2; architecture, "The one idea".
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import psycopg
 from sqlalchemy import Connection
@@ -19,7 +19,7 @@ from sqlalchemy.exc import OperationalError
 
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
-from ledger.ingest.chunk import Chunk, judge_chunk
+from ledger.ingest.chunk import Chunk, Judge
 from ledger.ingest.event_rules import Reason, since_1970_us
 from ledger.ingest.mapping import Role
 from ledger.ingest.record_file import RecordFile
@@ -46,8 +46,6 @@ from ledger.store.quarantine import add_refused
 CHUNK_ROWS = 100_000  # LEDGER_CHUNK_ROWS sets another number
 MOST_CHUNK_ROWS = 10**9
 ATTEMPTS = 5  # of a chunk that meets other loads of the same events
-
-Judged = TypeVar("Judged")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,20 +121,26 @@ def load_file(
     if len(committed) == -(-records.records // chunk_rows):
         committed = {}  # complete: everything is looked at again
     loader = _Loader(database=database, records=records, author=author, chunk_rows=chunk_rows, through_staging=False)
-    summary, now_us = Summary(), since_1970_us(database.now())
+    summary, judge = Summary(), Judge(records, now_us=since_1970_us(database.now()))
 
-    def judge_next(number: int, first: int) -> tuple[Chunk, ChunkUpkeep]:
-        last = min(first + loader.chunk_rows, records.records)
-        chunk = judge_chunk(records, number=number, first=first, last=last, now_us=now_us)
-        kept = upkeep(chunk)
-        if number not in committed and not loader.through_staging and not records.mapping.halves:
+    def judge_next(number: int) -> tuple[Chunk, ChunkUpkeep]:
+        first = number * chunk_rows
+        chunk = judge.chunk(number=number, first=first, last=min(first + chunk_rows, records.records))
+        if number not in committed and not records.mapping.halves:
+            loader.write_ahead(chunk)
+        return chunk, upkeep(chunk)
+
+    def compute(chunk: Chunk, kept: ChunkUpkeep) -> None:
+        if chunk.number not in committed and not records.mapping.halves and not loader.through_staging:
             kept.ahead()
-        return chunk, kept
 
-    for chunk, kept in _ahead(judge_next, range(0, records.records, chunk_rows)):
+    for (chunk, kept), computed in _ahead(judge_next, compute, -(-records.records // chunk_rows)):
         with closing(chunk):
-            before = committed.get(chunk.number)
-            summary.add(_as_committed(chunk, before) if before else loader.store(chunk, kept))
+            try:
+                before = committed.get(chunk.number)
+                summary.add(_as_committed(chunk, before) if before else loader.store(chunk, kept, computed))
+            finally:
+                wait([computed])
         if on_progress:
             on_progress(chunk.read)
     summary.check()
@@ -152,16 +156,23 @@ def _chunk_rows() -> int:
     return int(written)
 
 
-def _ahead(judge_next: Callable[[int, int], Judged], starts: Sequence[int]) -> Iterator[Judged]:
-    """What becomes of each number and start, in order; the next one is under way while the caller has the one before."""
+def _ahead(
+    judge_next: Callable[[int], tuple[Chunk, ChunkUpkeep]], compute: Callable[[Chunk, ChunkUpkeep], None], chunks: int
+) -> Iterator[tuple[tuple[Chunk, ChunkUpkeep], "Future[None]"]]:
+    """What becomes of each chunk, in order, while it is computed what follows from it; the next one is under way while the caller has the
+    one before."""
     with ThreadPoolExecutor(max_workers=1) as executor:
-        ahead = None
-        for number, first in enumerate([*starts, None]):
-            current, ahead = ahead, None
-            if first is not None:
-                ahead = executor.submit(judge_next, number, first)
-            if current is not None:
-                yield current.result()
+
+        def begin(number: int) -> "tuple[Future[tuple[Chunk, ChunkUpkeep]], Future[None]]":
+            judged = executor.submit(judge_next, number)
+            return judged, executor.submit(lambda: compute(*judged.result()))
+
+        ahead = begin(0) if chunks else None
+        for number in range(1, chunks + 1):
+            assert ahead is not None
+            judged, computed = ahead
+            ahead = begin(number) if number < chunks else None
+            yield judged.result(), computed
 
 
 def _as_committed(chunk: Chunk, batch: Batch) -> Summary:
@@ -185,14 +196,25 @@ class _Loader:
     author: str
     chunk_rows: int
     through_staging: bool
+    batch_ids: dict[int, int] = field(default_factory=dict)  # of chunks whose events are written already
 
-    def store(self, chunk: Chunk, upkeep: ChunkUpkeep) -> Summary:
-        """Store the chunk in one transaction; a second attempt goes through staging."""
+    def write_ahead(self, chunk: Chunk) -> None:
+        """Write the events of the chunk as the store will take them; in a thread beside its own."""
+        if self.through_staging:
+            chunk.write_events(batch_id=None)
+        else:
+            with self.database.engine.connect() as connection:
+                batch_id = self.batch_ids[chunk.number] = next_batch_id(connection)
+            chunk.write_events(batch_id=batch_id)
+
+    def store(self, chunk: Chunk, upkeep: ChunkUpkeep, computed: "Future[None]") -> Summary:
+        """Store the chunk in one transaction; a second attempt goes through staging. Until it is `computed` what follows from the chunk,
+        only what was written ahead can be used."""
         for attempt in range(ATTEMPTS):
             try:
                 with self.database.engine.begin() as connection:
                     fault_point("ingest.before_copy")
-                    summary = self._store(connection, chunk, upkeep)
+                    summary = self._store(connection, chunk, upkeep, computed)
                     fault_point("ingest.before_commit")
                 fault_point("ingest.after_commit")
                 return summary
@@ -207,13 +229,15 @@ class _Loader:
                     ) from error  # fmt: skip
         raise LedgerError(f"{self.records.name}: other loads of the same events are in the way", cure="run the command again", exit_code=4)
 
-    def _store(self, connection: Connection, chunk: Chunk, upkeep: ChunkUpkeep) -> Summary:
-        batch_id = next_batch_id(connection)
+    def _store(self, connection: Connection, chunk: Chunk, upkeep: ChunkUpkeep, computed: "Future[None]") -> Summary:
+        batch_id = self.batch_ids.pop(chunk.number, None) or next_batch_id(connection)
         if self.records.mapping.halves:
+            computed.result()
             return self._store_halves(connection, chunk, batch_id, self.records.mapping.halves.role)
         inserted: Inserted | None = None
         conflicts: list[tuple[int, str]] = []
         if self.through_staging:
+            computed.result()
             with chunk.event_stream(batch_id=None) as stream:
                 stage_events(connection, stream)
             fault_point("ingest.after_copy")
@@ -223,8 +247,11 @@ class _Loader:
             if new + duplicates < chunk.events:
                 conflicts = staged_conflicts(connection)
         else:
+            if batch_id not in chunk.written:
+                computed.result()
             with chunk.event_stream(batch_id=batch_id) as stream:
                 new = copy_events(connection, stream)
+            computed.result()
             fault_point("ingest.after_copy")
         summary = Summary(
             read=chunk.read, new=new, duplicate=chunk.events - new - len(conflicts), conflict=len(conflicts), refused=chunk.refused.copy(),

@@ -33,6 +33,7 @@ INTEGERS = ("input_tokens", "cached_input_tokens", "output_tokens", "status")
 DURATIONS = ("queue_us", "prefill_us", "decode_us", "inference_us", "ttft_us", "e2e_us")
 REQUIRED = ("request_id", "model", "received_at")
 REQUIRED_OF_ENGINE = ("request_id", "received_at")  # the model is the gateway's
+TYPED = ("async_header", *INTEGERS, *DURATIONS, "received_at")  # a source may have these as values instead of texts
 COLUMNS = (*TEXTS, *INTEGERS, *DURATIONS, "received_at")
 LONGEST_NAME = 50  # characters of an expression that messages show; a longer one is called by its column
 DELIMITERS = (",", ";", "\t", "|")

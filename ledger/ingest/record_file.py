@@ -11,8 +11,10 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -20,13 +22,21 @@ import duckdb
 from sqlglot import exp
 
 from ledger.errors import LedgerError
-from ledger.ingest.compression import Compression, check_whole, compression_of, decompressed
+from ledger.ingest.compression import Compression, compression_of, decompressed
 from ledger.ingest.expression import FILE_STEM_COLUMN, MACROS, RECORD_COLUMN, field_column, field_key
 from ledger.ingest.expression import Path as FieldPath
+from ledger.ingest.line_file import LineFile, line_file
 from ledger.ingest.mapping import DELIMITERS, FileFormat, Mapping
 from ledger.ingest.unfolding import PLAIN, START_BYTES, Broken, Unfolding, unfolder, unfolding_of
 
+# The types of a source whose values need not be read from a text, and what they are.
+VALUES = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"), "BIGINT"),
+    "BOOLEAN": "BOOLEAN",
+    "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ",
+}
 MEMORY_MB = 96
+BUFFER_BYTES = 4_000_000  # of DuckDB's, for a part of a file; more than two lines
 HALVES_MEMORY_MB = 160  # their rows are put together with their fields while the next chunk is judged
 SAMPLED_RECORDS = 10_000  # in which the fields of a JSON file are looked up
 LONGEST_QUOTED_LINES = 1_000  # lines that one quoted CSV cell may span
@@ -36,6 +46,7 @@ NEAREST_FORMATS = 3
 
 _LINE_DIGITS = 15  # of the line's number before an unfolded record
 _NO_SPACE = re.compile(r"[^ \t\r\n]")
+_WITHOUT_RETURN = "CASE WHEN text[-1] = chr(13) THEN text[:-2] ELSE text END"
 _LINE_DELIMITER = "\x01\x02\x03\x04"  # stands in no text, so that a line is one cell
 
 
@@ -52,12 +63,19 @@ class RecordFile:
     records: int
     first_row: int  # of the table `record`: 1 behind a header
     types: dict[str, str]  # of Parquet columns
+    folder: Path  # for what nobody needs when the file is closed; `source` in it is the file
+    lines: LineFile | None  # from which spans are read; else from the table `record`, or the Parquet file
     connection: duckdb.DuckDBPyConnection
 
     @property
     def read_paths(self) -> tuple[FieldPath, ...]:
         """The fields that the mapping reads and the file can have."""
         return tuple(path for path in self.mapping.paths if path[0] in self.fields)
+
+    @property
+    def values(self) -> dict[FieldPath, str]:
+        """The fields that the mapping reads and that are values in the file, with their type: BIGINT, BOOLEAN or TIMESTAMPTZ."""
+        return {path: VALUES[kind] for path in self.read_paths if len(path) == 1 and (kind := self.types.get(path[0])) in VALUES}
 
     @property
     def _embedded_paths(self) -> dict[str, list[FieldPath]]:
@@ -72,26 +90,38 @@ class RecordFile:
         inner = {path for paths in embedded.values() for path in paths}
         return sorted({path for path in self.read_paths if path not in inner} | {(name,) for name in embedded})
 
-    def span(self, first: int, last: int) -> exp.Select:
-        """The records `first` (from 0) up to but not including `last`: #line, #record (from 1), #malformed, #raw, #file_stem, and the
-        fields that the mapping reads, null if the file does not have them."""
+    def read_span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, folder: Path) -> None:
+        """Make the temporary view `chunk_record` of the records `first` (from 0) up to but not including `last`: #line, #record (from 1),
+        #malformed, #raw, #file_stem, and the fields that the mapping reads, null if the file does not have them. What is a value in the
+        file is there as such too (`value_key`), an instant in microseconds since 1970. A part of the file may be put into the folder, where
+        the view reads it."""
+        if self.file_format is FileFormat.PARQUET:
+            span = self._parquet_span(first, last)
+        else:
+            relation = "record"
+            if self.lines is not None:
+                relation = "chunk_line"
+                piece = folder / "lines"
+                before = self.lines.cut(first + self.first_row, last + self.first_row, piece)
+                connection.execute(f"CREATE OR REPLACE TEMP VIEW {relation} AS " + _lines_query(piece, self.lines, before))
+            span = self._text_span(relation, first, last)
+        connection.execute("CREATE OR REPLACE TEMP VIEW chunk_record AS " + span.sql("duckdb"))
+
+    def _text_span(self, relation: str, first: int, last: int) -> exp.Select:
         cells: dict[FieldPath, exp.Expr]
         malformed: exp.Expr
-        match self.file_format:
-            case FileFormat.PARQUET:
-                return self._parquet_span(first, last)
-            case FileFormat.CSV:
-                split = exp.func("csv_cells", exp.column("text"))
-                cells = {path: _item(self.fields.index(path[0]) + 1) for path in self._outer_paths if len(path) == 1}
-                malformed = exp.func("csv_fault", exp.column("split"), exp.Literal.number(len(self.fields)))
-            case FileFormat.JSON_LINES | FileFormat.JSON_ARRAY:
-                split = exp.func("json_values", exp.column("text"), _json_paths(self._outer_paths))
-                cells = {path: _item(index) for index, path in enumerate(self._outer_paths, start=1)}
-                malformed = exp.func("json_fault", exp.column("split"))
+        if self.file_format is FileFormat.CSV:
+            split = exp.func("csv_cells", exp.column("text"))
+            cells = {path: _item(self.fields.index(path[0]) + 1) for path in self._outer_paths if len(path) == 1}
+            malformed = exp.func("csv_fault", exp.column("split"), exp.Literal.number(len(self.fields)))
+        else:
+            split = exp.func("json_values", exp.column("text"), _json_paths(self._outer_paths))
+            cells = {path: _item(index) for index, path in enumerate(self._outer_paths, start=1)}
+            malformed = exp.func("json_fault", exp.column("split"))
         start, end = first + self.first_row, last + self.first_row
         rows = (
             exp.select("rowid", "line", "text", "fault", exp.alias_(split, "split"))
-            .from_("record")
+            .from_(relation)
             .where(f"rowid >= {start:d} AND rowid < {end:d}")
         )
         if self._embedded_paths:
@@ -111,7 +141,8 @@ class RecordFile:
 
     def _parquet_span(self, first: int, last: int) -> exp.Select:
         cells = {path: self._parquet_cell(path) for path in self.read_paths}
-        source = exp.func("read_parquet", exp.Literal.string(_source_link(self.connection)), exp.PropertyEQ(
+        values = [exp.alias_(_parquet_value(path, kind), value_key(path), quoted=True) for path, kind in self.values.items()]
+        source = exp.func("read_parquet", exp.Literal.string(str(self.folder / "source")), exp.PropertyEQ(
             this=exp.to_identifier("file_row_number"), expression=exp.true()))  # fmt: skip
         return (
             self._columns(
@@ -121,6 +152,7 @@ class RecordFile:
                 raw=exp.cast(exp.null(), "TEXT"),
                 cells=cells,
             )
+            .select(*values)
             .from_(exp.Table(this=source))
             .where(f"file_row_number >= {first:d} AND file_row_number < {last:d}")
         )
@@ -146,6 +178,11 @@ class RecordFile:
         )
 
 
+def value_key(path: FieldPath) -> str:
+    """The name under which a field's value is read, where the file has more than its text."""
+    return f"#value.{field_key(path)}"
+
+
 def file_stem(name: str) -> str:
     """The file's name without the endings of compression and format: `a.csv.gz` is a."""
     path = Path(name)
@@ -164,8 +201,8 @@ def open_records(path: Path, mappings: tuple[Mapping, ...], *, name: str | None 
         raise LedgerError(f"{path}: the name of the file is not UTF-8", cure="rename it") from error
     with TemporaryDirectory(prefix="ledger-ingest-") as folder:
         try:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            with path.open("rb"):
+                pass
             # A link, since DuckDB would take `*` and `[` in a name for a pattern.
             os.symlink(path.resolve(), Path(folder, "source"))
         except OSError as error:
@@ -179,13 +216,17 @@ def open_records(path: Path, mappings: tuple[Mapping, ...], *, name: str | None 
                 "force_compression": "uncompressed",  # half the time; the lines stand on disk once more while the file is loaded
                 "autoinstall_known_extensions": False,
                 "autoload_known_extensions": False,
+                "allow_unsigned_extensions": True,  # the only one came with the package, and its signature takes a tenth of a second
             },
         )
         try:
+            load_writer(connection)
             for macro in MACROS:
                 connection.execute(macro)
-            opened = _read(connection, path, mappings)
-            yield replace(opened, name=name or path.name, sha256=digest)
+            with ThreadPoolExecutor(max_workers=1) as beside:
+                digest = beside.submit(_sha256, path)
+                opened = replace(_read(connection, path, mappings), name=name or path.name, sha256=digest.result())
+            yield opened
         except duckdb.Error as error:
             reason = str(error).splitlines()[0].replace(str(Path(folder, "source")), path.name)
             raise LedgerError(f"{path}: {reason}", cure="check that the file is whole") from error
@@ -193,10 +234,32 @@ def open_records(path: Path, mappings: tuple[Mapping, ...], *, name: str | None 
             connection.close()
 
 
-def _source_link(connection: duckdb.DuckDBPyConnection) -> str:
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def load_writer(connection: duckdb.DuckDBPyConnection) -> None:
+    """Let DuckDB write rows as PostgreSQL reads them; its settings have to allow unsigned extensions."""
+    spec = find_spec("duckdb_extension_postgres_scanner")
+    assert spec is not None and spec.submodule_search_locations
+    folder = Path(spec.submodule_search_locations[0], "extensions", f"v{duckdb.__version__}")
+    connection.load_extension(str(folder / "postgres_scanner.duckdb_extension"))
+
+
+def _folder(connection: duckdb.DuckDBPyConnection) -> Path:
     row = connection.execute("SELECT current_setting('temp_directory')").fetchone()
     assert row is not None
-    return str(Path(row[0], "source"))
+    return Path(row[0])
+
+
+def _source_link(connection: duckdb.DuckDBPyConnection) -> str:
+    return str(_folder(connection) / "source")
+
+
+def literal(text: str) -> str:
+    """The text in a statement. Whatever is given as a parameter, DuckDB looks for pandas, and imports it where it is installed."""
+    return exp.Literal.string(text).sql("duckdb")
 
 
 def _read(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Mapping, ...]) -> RecordFile:
@@ -204,7 +267,7 @@ def _read(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Map
     with open(source, "rb") as file:
         start = file.read(4)
     compression = compression_of(start)
-    check_whole(path, compression)
+    content = _content(path, source, compression)
     if start == b"PAR1":
         return _read_parquet(connection, path, mappings, source)
     kind = unfolding_of(_start_of(path, compression))
@@ -216,17 +279,45 @@ def _read(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Map
         )
     if kind is not None:
         _load_unfolded(connection, path, source, compression, kind)
-        return _described_json(connection, path, mappings, FileFormat.JSON_LINES)
+        return _described_json(connection, path, mappings, FileFormat.JSON_LINES, None)
     if _is_array(connection, path, source, compression):
         _load_array(connection, path, source, compression)
-        return _described_json(connection, path, mappings, FileFormat.JSON_ARRAY)
-    _load_lines(connection, path, source, compression)
-    first = connection.execute("SELECT text FROM record WHERE rowid = 0").fetchone()
-    if first is None or first[0] is None:
-        raise LedgerError(f"{path}: the file is empty, or its first line is not UTF-8", cure="export it as UTF-8")
-    if first[0].lstrip().startswith("{"):
-        return _described_json(connection, path, mappings, _load_objects(connection, path, source, compression))
-    return _described_csv(connection, path, mappings, first[0])
+        return _described_json(connection, path, mappings, FileFormat.JSON_ARRAY, None)
+    lines = line_file(content)
+    if lines is not None:
+        first_line = lines.first_line
+    else:
+        _load_lines(connection, path, str(content), Compression.NONE)
+        first = connection.execute("SELECT text FROM record WHERE rowid = 0").fetchone()
+        if first is None or first[0] is None:
+            raise LedgerError(f"{path}: the file is empty, or its first line is not UTF-8", cure="export it as UTF-8")
+        first_line = first[0]
+    if first_line.lstrip().startswith("{"):
+        if lines is not None and not _begins_with_a_record(connection, lines):
+            _load_lines(connection, path, str(content), Compression.NONE)
+            lines = None
+        file_format = FileFormat.JSON_LINES if lines is not None else _load_objects(connection, path, source, compression)
+        return _described_json(connection, path, mappings, file_format, lines)
+    return _described_csv(connection, path, mappings, first_line, lines)
+
+
+def _begins_with_a_record(connection: duckdb.DuckDBPyConnection, lines: LineFile) -> bool:
+    """Whether one of the first two lines is JSON by itself."""
+    piece = _folder(connection) / "sample"
+    lines.cut(0, min(2, lines.lines), piece)
+    found = connection.execute(f"SELECT json_valid(text) FROM ({_lines_query(piece, lines, 0)}) WHERE rowid < 2").fetchall()  # noqa: S608
+    return any(valid for (valid,) in found)
+
+
+def _content(path: Path, source: str, compression: Compression) -> Path:
+    """A file with what the file holds, decompressed; raises LedgerError if it is compressed and not whole."""
+    if compression is Compression.NONE:
+        return Path(source)
+    content = Path(source).with_name("content")
+    with content.open("wb") as file:
+        for piece in decompressed(path, compression):
+            file.write(piece)
+    return content
 
 
 def _start_of(path: Path, compression: Compression) -> bytes:
@@ -251,7 +342,26 @@ def _load_unfolded(connection: duckdb.DuckDBPyConnection, path: Path, source: st
     _load_lines(connection, path, str(unfolded), Compression.NONE)
     unfolded.unlink()
     connection.execute(
-        "CREATE OR REPLACE TABLE record AS SELECT text[:$1]::BIGINT AS line, text[$1 + 1:] AS text, fault FROM record", [_LINE_DIGITS]
+        f"CREATE OR REPLACE TABLE record AS SELECT text[:{_LINE_DIGITS}]::BIGINT AS line, text[{_LINE_DIGITS + 1}:] AS text, fault "  # noqa: S608
+        "FROM record"
+    )
+
+
+def _lines_of(source: str, compression: Compression) -> str:
+    """The call that reads lines, up to its last parameters."""
+    return (
+        f"read_csv({literal(source)}, columns = {{'text': 'VARCHAR'}}, header = false, auto_detect = false, "
+        f"delim = {literal(_LINE_DELIMITER)}, quote = '', escape = '', strict_mode = false, compression = '{compression}'"
+    )
+
+
+def _lines_query(piece: Path, lines: LineFile, before: int) -> str:
+    """The lines of a piece of the file like rows of the table `record`; `before` it are as many."""
+    text = _WITHOUT_RETURN if lines.has_returns else "text"
+    rows = f"{_lines_of(str(piece), Compression.NONE)}, buffer_size = {BUFFER_BYTES:d})"
+    return (
+        f"SELECT rowid, rowid + 1 AS line, {text} AS text, NULL::VARCHAR AS fault FROM ("  # noqa: S608
+        f"SELECT row_number() OVER () + {before - 1:d} AS rowid, text FROM {rows})"
     )
 
 
@@ -259,9 +369,7 @@ def _is_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, co
     """Whether the text begins with `[`."""
     try:
         rows = connection.execute(
-            "SELECT text FROM read_csv($1, columns = {'text': 'VARCHAR'}, header = false, auto_detect = false, delim = $2, quote = '', "
-            "escape = '', strict_mode = false, compression = $3, ignore_errors = true) WHERE trim(text) <> '' LIMIT 1",
-            [source, _LINE_DELIMITER, compression],
+            f"SELECT text FROM {_lines_of(source, compression)}, ignore_errors = true) WHERE trim(text) <> '' LIMIT 1"  # noqa: S608
         ).fetchone()
     except duckdb.Error:  # a first line longer than a line may be, or no text at all
         return path.name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
@@ -271,12 +379,10 @@ def _is_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, co
 def _load_lines(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: Compression) -> None:
     """The table `record`: each line that is not blank, with its number; then the lines that are no text, with their fault."""
     connection.execute(
-        "CREATE TABLE record AS "
-        "SELECT line, CASE WHEN text[-1] = chr(13) THEN text[:-2] ELSE text END AS text, NULL::VARCHAR AS fault FROM ("
-        "SELECT row_number() OVER () AS line, text FROM read_csv($1, columns = {'text': 'VARCHAR'}, header = false, auto_detect = false, "
-        "delim = $2, quote = '', escape = '', strict_mode = false, compression = $3, store_rejects = true, rejects_limit = 0)"
-        ") WHERE NOT regexp_full_match(text, '\\s*')",
-        [source, _LINE_DELIMITER, compression],
+        "CREATE TABLE record AS "  # noqa: S608
+        f"SELECT line, {_WITHOUT_RETURN} AS text, NULL::VARCHAR AS fault FROM ("
+        f"SELECT row_number() OVER () AS line, text FROM {_lines_of(source, compression)}, store_rejects = true, rejects_limit = 0)"
+        ") WHERE NOT regexp_full_match(text, '\\s*')"
     )
     rejected = connection.execute("SELECT count(*), min(line) FROM reject_errors").fetchone()
     assert rejected is not None
@@ -306,9 +412,8 @@ def _load_objects(connection: duckdb.DuckDBPyConnection, path: Path, source: str
     connection.execute("CREATE TEMP TABLE line AS FROM record")
     try:
         connection.execute(
-            "CREATE OR REPLACE TABLE record AS SELECT row_number() OVER () AS line, json::VARCHAR AS text, NULL::VARCHAR AS fault "
-            "FROM read_json_objects($1, format = 'unstructured', compression = $2)",
-            [source, compression],
+            "CREATE OR REPLACE TABLE record AS SELECT row_number() OVER () AS line, json::VARCHAR AS text, NULL::VARCHAR AS fault "  # noqa: S608
+            f"FROM read_json_objects({literal(source)}, format = 'unstructured', compression = '{compression}')"
         )
         if _is_whole(connection, path, compression, bracket_bytes=0, comma_bytes=0):
             return FileFormat.JSON_ARRAY
@@ -321,11 +426,11 @@ def _load_objects(connection: duckdb.DuckDBPyConnection, path: Path, source: str
 def _load_array(connection: duckdb.DuckDBPyConnection, path: Path, source: str, compression: Compression) -> None:
     """The table `record` of the objects of a JSON array, numbered from 1."""
     statement = (
-        "CREATE OR REPLACE TABLE record AS SELECT row_number() OVER () AS line, json::VARCHAR AS text, NULL::VARCHAR AS fault "
-        "FROM read_json_objects($1, format = 'array', compression = $2)"
+        "CREATE OR REPLACE TABLE record AS SELECT row_number() OVER () AS line, json::VARCHAR AS text, NULL::VARCHAR AS fault "  # noqa: S608
+        f"FROM read_json_objects({literal(source)}, format = 'array', compression = '{compression}')"
     )
     try:
-        connection.execute(statement, [source, compression])
+        connection.execute(statement)
         if _is_whole(connection, path, compression, bracket_bytes=len("[]"), comma_bytes=len(",")):
             return
     except duckdb.InvalidInputException:
@@ -383,19 +488,26 @@ def _after_space(text: str, position: int) -> int:
 
 
 def _described_json(
-    connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Mapping, ...], file_format: FileFormat
+    connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Mapping, ...], file_format: FileFormat, lines: LineFile | None
 ) -> RecordFile:
     for macro in _JSON_MACROS:
         connection.execute(macro)
+    if lines is not None:  # as the table would be that is not made
+        connection.execute("CREATE TEMP VIEW record AS " + _lines_query(lines.path, lines, 0))
+        piece = _folder(connection) / "sample"
+        lines.cut(0, min(SAMPLED_RECORDS, lines.lines), piece)
+        connection.execute("CREATE TEMP VIEW sampled AS " + _lines_query(piece, lines, 0))
+    else:
+        connection.execute("CREATE TEMP VIEW sampled AS SELECT rowid, text FROM record")
     rows = connection.execute(
-        "SELECT key FROM (SELECT unnest(json_keys(text)) AS key, rowid AS r FROM record "
-        "WHERE rowid < $1 AND json_valid(text) AND ltrim(text)[1] = '{') GROUP BY key ORDER BY min(r), key",
-        [SAMPLED_RECORDS],
+        "SELECT key FROM (SELECT unnest(json_keys(text)) AS key, rowid AS r FROM sampled "  # noqa: S608
+        f"WHERE rowid < {SAMPLED_RECORDS:d} AND json_valid(text) AND ltrim(text)[1] = '{{') GROUP BY key ORDER BY min(r), key"
     ).fetchall()
     fields = tuple(row[0] for row in rows)
     mapping, _, _ = _chosen(path, mappings, file_format, {None: (*fields, *_inner_fields(connection, mappings, fields))})
-    later = _later_fields(connection, mapping, fields)
-    return _opened(connection, path, (mapping, (*fields, *later), None), file_format, first_row=0)
+    # Any field may stand in a later record: a field too many does no harm.
+    later = sorted({path[0] for path in mapping.paths} - set(fields))
+    return _opened(connection, path, (mapping, (*fields, *later), None), file_format, lines=lines, first_row=0)
 
 
 def _inner_fields(connection: duckdb.DuckDBPyConnection, mappings: tuple[Mapping, ...], fields: tuple[str, ...]) -> list[str]:
@@ -405,7 +517,7 @@ def _inner_fields(connection: duckdb.DuckDBPyConnection, mappings: tuple[Mapping
     inner = sorted((name, outer, key) for name, (outer, _, key) in wanted.items() if key and outer in fields)
     if not inner:
         return []
-    for where in (f"rowid < {SAMPLED_RECORDS:d}", f"rowid >= {SAMPLED_RECORDS:d}"):
+    for relation, where in (("sampled", f"rowid < {SAMPLED_RECORDS:d}"), ("record", f"rowid >= {SAMPLED_RECORDS:d}")):
         conditions = [
             exp.and_(
                 exp.func("contains", exp.column("text"), exp.Literal.string(f'"{key}"')),
@@ -413,7 +525,7 @@ def _inner_fields(connection: duckdb.DuckDBPyConnection, mappings: tuple[Mapping
             )
             for _, outer, key in inner
         ]
-        query = exp.select(*(exp.func("bool_or", condition) for condition in conditions)).from_("record").where(where)
+        query = exp.select(*(exp.func("bool_or", condition) for condition in conditions)).from_(relation).where(where)
         row = connection.execute(query.where("json_valid(text)").sql("duckdb")).fetchone()
         assert row is not None
         if any(row):
@@ -421,23 +533,9 @@ def _inner_fields(connection: duckdb.DuckDBPyConnection, mappings: tuple[Mapping
     return []
 
 
-def _later_fields(connection: duckdb.DuckDBPyConnection, mapping: Mapping, fields: tuple[str, ...]) -> list[str]:
-    """The fields that the mapping reads and that may stand in records behind the sampled ones.
-
-    A field too many does no harm, so looking for its name in quotes is enough, or for an escape, which can write any name.
-    """
-    names = sorted({path[0] for path in mapping.paths} - set(fields))
-    conditions = [exp.func("contains", exp.column("text"), exp.Literal.string(f'"{name}"')) for name in names]
-    escaped = exp.func("contains", exp.column("text"), exp.Literal.string("\\u00"))
-    query = exp.select(*(exp.func("coalesce", exp.func("bool_or", exp.or_(one, escaped)), exp.false()) for one in conditions))
-    if not names:
-        return []
-    row = connection.execute(query.from_("record").where(f"rowid >= {SAMPLED_RECORDS:d}").sql("duckdb")).fetchone()
-    assert row is not None
-    return [name for name, found in zip(names, row, strict=True) if found]
-
-
-def _described_csv(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Mapping, ...], header: str) -> RecordFile:
+def _described_csv(
+    connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Mapping, ...], header: str, lines: LineFile | None
+) -> RecordFile:
     headers: dict[str | None, tuple[str, ...]] = {}
     for delimiter in DELIMITERS:
         headers[delimiter] = tuple(next(csv.reader([header], delimiter=delimiter)))
@@ -448,8 +546,9 @@ def _described_csv(connection: duckdb.DuckDBPyConnection, path: Path, mappings: 
         raise LedgerError(f"{path}: the header has {', '.join(twice)} twice", cure="rename or remove one of them")
     for macro in (*_csv_macros(chosen), *_JSON_MACROS):
         connection.execute(macro)
-    _join_quoted_lines(connection, cells=len(fields))
-    return _opened(connection, path, (mapping, fields, chosen), FileFormat.CSV, first_row=1)
+    if lines is None:
+        _join_quoted_lines(connection, cells=len(fields))
+    return _opened(connection, path, (mapping, fields, chosen), FileFormat.CSV, lines=lines, first_row=1)
 
 
 def _join_quoted_lines(connection: duckdb.DuckDBPyConnection, *, cells: int) -> None:
@@ -460,32 +559,33 @@ def _join_quoted_lines(connection: duckdb.DuckDBPyConnection, *, cells: int) -> 
     if odd is None or odd[0] == 0:
         return
     connection.execute(
-        """
+        f"""
         CREATE OR REPLACE TABLE record AS
         WITH quotes AS (SELECT rowid AS r, *, (length(text) - length(replace(text, '"', ''))) % 2 AS odd FROM record WHERE fault IS NULL),
         opened AS (SELECT *, coalesce(sum(odd) OVER (ORDER BY r ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) % 2 AS inside
             FROM quotes),
         grouped AS (SELECT *, sum(1 - inside) OVER (ORDER BY r) AS record FROM opened),
         sized AS (SELECT *, count(*) OVER (PARTITION BY record) AS size FROM grouped),
-        joined AS (SELECT record, string_agg(text, chr(10) ORDER BY r) AS text FROM sized WHERE size BETWEEN 2 AND $1 GROUP BY record),
-        whole AS (SELECT record, text FROM joined WHERE len(csv_cells(text)) = $2)
+        joined AS (SELECT record, string_agg(text, chr(10) ORDER BY r) AS text FROM sized
+            WHERE size BETWEEN 2 AND {LONGEST_QUOTED_LINES:d} GROUP BY record),
+        whole AS (SELECT record, text FROM joined WHERE len(csv_cells(text)) = {cells:d})
         SELECT line, text, fault FROM (
             SELECT r, line, coalesce(whole.text, sized.text) AS text, fault
             FROM sized LEFT JOIN whole USING (record) WHERE whole.record IS NULL OR inside = 0
             UNION ALL SELECT rowid + 1e15::BIGINT, line, text, fault FROM record WHERE fault IS NOT NULL
         ) ORDER BY r
-        """,
-        [LONGEST_QUOTED_LINES, cells],
+        """  # noqa: S608
     )
 
 
 def _read_parquet(connection: duckdb.DuckDBPyConnection, path: Path, mappings: tuple[Mapping, ...], source: str) -> RecordFile:
     for macro in _JSON_MACROS:
         connection.execute(macro)
-    columns = connection.execute("SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM read_parquet($1))", [source]).fetchall()
+    described = f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM read_parquet({literal(source)}))"  # noqa: S608
+    columns = connection.execute(described).fetchall()
     fields = tuple(name for name, _ in columns)
     chosen = _chosen(path, mappings, FileFormat.PARQUET, {None: fields})
-    opened = _opened(connection, path, chosen, FileFormat.PARQUET, first_row=0)
+    opened = _opened(connection, path, chosen, FileFormat.PARQUET, lines=None, first_row=0)
     return replace(opened, types=dict(columns))
 
 
@@ -507,6 +607,11 @@ def _parquet_text(path: FieldPath, type_name: str) -> exp.Expr:
         instant = exp.cast(exp.func("make_timestamp", exp.func("epoch_us", value)), "TEXT")
         return exp.DPipe(this=instant, expression=exp.Literal.string("Z"), safe=True)
     return exp.cast(value, "TEXT")
+
+
+def _parquet_value(path: FieldPath, kind: str) -> exp.Expr:
+    value = exp.column(path[0], quoted=True)
+    return exp.func("epoch_us", value) if kind == "TIMESTAMPTZ" else exp.cast(value, kind)
 
 
 _Chosen = tuple[Mapping, tuple[str, ...], str | None]
@@ -586,13 +691,16 @@ def _check_fields(path: Path, mapping: Mapping, fields: tuple[str, ...]) -> None
         )
 
 
-def _opened(connection: duckdb.DuckDBPyConnection, path: Path, chosen: _Chosen, file_format: FileFormat, *, first_row: int) -> RecordFile:
+def _opened(
+    connection: duckdb.DuckDBPyConnection, path: Path, chosen: _Chosen, file_format: FileFormat, *, lines: LineFile | None, first_row: int
+) -> RecordFile:
     mapping, fields, _ = chosen
-    if file_format is FileFormat.PARQUET:
-        counted = connection.execute("SELECT count(*) FROM read_parquet($1)", [_source_link(connection)]).fetchone()
-    else:
-        counted = connection.execute("SELECT count(*) FROM record").fetchone()
-    assert counted is not None
+    rows = lines.lines if lines else 0
+    if lines is None:
+        relation = f"read_parquet({literal(_source_link(connection))})" if file_format is FileFormat.PARQUET else "record"
+        counted = connection.execute(f"SELECT count(*) FROM {relation}").fetchone()  # noqa: S608
+        assert counted is not None
+        rows = counted[0]
     if mapping.halves:
         connection.execute(f"SET memory_limit = '{HALVES_MEMORY_MB}MB'")
     read = {p[0] for p in mapping.paths}
@@ -603,9 +711,11 @@ def _opened(connection: duckdb.DuckDBPyConnection, path: Path, chosen: _Chosen, 
         file_format=file_format,
         fields=fields,
         ignored=tuple(name for name in fields if name not in read),
-        records=counted[0] - first_row,
+        records=rows - first_row,
         first_row=first_row,
         types={},
+        folder=_folder(connection),
+        lines=lines,
         connection=connection,
     )
 

@@ -11,20 +11,25 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 from sqlglot import exp
 
 from ledger.errors import LedgerError
-from ledger.ingest.chunk import LONGEST_FIELD, Chunk, judge_chunk
+from ledger.ingest.chunk import LONGEST_FIELD, Chunk, Judge
 from ledger.ingest.event_rules import since_1970_us
 from ledger.ingest.expression import FILE_STEM_COLUMN, MACROS, RECORD_COLUMN, Compiled, field_column, field_key
-from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, INTEGERS, TEXTS, FileFormat, built_in_mappings
+from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, INTEGERS, TEXTS, TYPED, FileFormat, built_in_mappings
 from ledger.ingest.mapping import Mapping as SourceMapping
-from ledger.ingest.record_file import RecordFile, file_stem
+from ledger.ingest.record_file import RecordFile, file_stem, literal, load_writer
 
 CANONICAL = "canonical"
 REPAIR_ID = "quarantine_id"  # a column of the tables in which people repair rows
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    "threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False, "allow_unsigned_extensions": True,
+}  # fmt: skip
 _SET = "="  # begins the key of a canonical column that was set
 
 Fields = Mapping[str, str | None]
@@ -67,8 +72,8 @@ def judged_rows(
     """The rows, all of one shape, judged; a field that a row lacks is empty. `sources` are the files that they came in with, `records`
     their numbers, each once: from 1, if none are given."""
     keys = sorted({key for row in rows for key in row})
-    connection = duckdb.connect(config={"threads": 1, "autoinstall_known_extensions": False, "autoload_known_extensions": False})
-    with closing(connection):
+    with TemporaryDirectory(prefix="ledger-rows-") as folder, closing(duckdb.connect(config=_SETTINGS)) as connection:
+        load_writer(connection)
         for macro in MACROS:
             connection.execute(macro)
         connection.execute("CREATE TABLE row_at_hand (record BIGINT, stem VARCHAR, cells VARCHAR[])")
@@ -76,12 +81,14 @@ def judged_rows(
             {"record": record, "stem": file_stem(source), "cells": [row.get(key) for key in keys]}
             for row, record, source in zip(rows, records or range(1, len(rows) + 1), sources or [""] * len(rows), strict=True)
         ]
+        shape = '[{"record": "BIGINT", "stem": "VARCHAR", "cells": ["VARCHAR"]}]'
         connection.execute(
-            "INSERT INTO row_at_hand SELECT row.record, row.stem, row.cells FROM (SELECT unnest(from_json($rows::JSON, $shape)) AS row)",
-            {"rows": json.dumps(texts), "shape": '[{"record": "BIGINT", "stem": "VARCHAR", "cells": ["VARCHAR"]}]'},
+            "INSERT INTO row_at_hand SELECT row.record, row.stem, row.cells FROM "  # noqa: S608
+            f"(SELECT unnest(from_json({literal(json.dumps(texts))}::JSON, {literal(shape)})) AS row)"
         )
-        opened = _RowsAtHand.of(keys, _overridden(mapping, {key.removeprefix(_SET) for key in keys if key.startswith(_SET)}), connection)
-        with closing(judge_chunk(opened, number=0, first=0, last=len(rows), now_us=since_1970_us(now))) as chunk:
+        overridden = _overridden(mapping, {key.removeprefix(_SET) for key in keys if key.startswith(_SET)})
+        opened = _RowsAtHand.of(keys, overridden, connection, Path(folder))
+        with closing(Judge(opened, now_us=since_1970_us(now)).chunk(number=0, first=0, last=len(rows))) as chunk:
             yield chunk
 
 
@@ -91,15 +98,15 @@ class _RowsAtHand(RecordFile):
     __slots__ = ()
 
     @classmethod
-    def of(cls, keys: Sequence[str], mapping: SourceMapping, connection: duckdb.DuckDBPyConnection) -> "_RowsAtHand":
+    def of(cls, keys: Sequence[str], mapping: SourceMapping, connection: duckdb.DuckDBPyConnection, folder: Path) -> "_RowsAtHand":
         """Rows whose cells are the fields of these keys."""
         return cls(
             name="", sha256="", mapping=mapping, file_format=FileFormat.JSON_LINES,
             fields=tuple({path[0]: None for path in mapping.paths if field_key(path) in keys}), ignored=tuple(keys), records=0, first_row=0,
-            types={}, connection=connection,
+            types={}, folder=folder, lines=None, connection=connection,
         )  # fmt: skip
 
-    def span(self, first: int, last: int) -> exp.Select:
+    def read_span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, folder: Path) -> None:
         """All of the rows, as the base class describes them."""
         places = {key: place for place, key in enumerate(self.ignored, start=1)}
         columns: list[exp.Expr] = [
@@ -114,7 +121,7 @@ class _RowsAtHand(RecordFile):
             if field_key(path) in places:
                 cell = exp.Bracket(this=exp.column("cells"), expressions=[exp.Literal.number(places[field_key(path)])], offset=1)
             columns.append(exp.alias_(cell, field_column(path), quoted=True))
-        return exp.select(*columns).from_("row_at_hand")
+        connection.execute("CREATE TEMP VIEW chunk_record AS " + exp.select(*columns).from_("row_at_hand").sql("duckdb"))
 
 
 def _overridden(mapping: SourceMapping, names: Collection[str]) -> SourceMapping:
@@ -135,7 +142,7 @@ def _was_set(name: str) -> Compiled:
 # A duration in nanoseconds, which no canonical column has, becomes the microseconds that are stored.
 _US = "coalesce(scaled_decimal({name}_text, {name}_power)::VARCHAR, {name}_text)"
 _CANONICAL_TEXTS = {
-    **{name: name for name in (*TEXTS, *INTEGERS)},
+    **{name: f"{name}_text" if name in TYPED else name for name in (*TEXTS, *INTEGERS)},
     # An instant of an epoch is written as one; what is none stays as it stands.
     "received_at": "CASE WHEN received_at_power IS NULL THEN received_at_text ELSE coalesce(replace(make_timestamp(within_calendar("
     "scaled_decimal(received_at_text, received_at_power)))::VARCHAR, ' ', 'T') || 'Z', received_at_text) END",

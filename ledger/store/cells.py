@@ -103,7 +103,7 @@ def lock_cells(connection: Connection) -> None:
 
 
 def copy_deltas(connection: Connection, table: str, stream: IO[bytes]) -> int:
-    """Add the rows of the stream to `cell`, `cold_start_event` or `traffic`: CSV of all its columns; gives their number."""
+    """Add the rows of the stream to `cell`, `cold_start_event` or `traffic`: binary rows of all its columns; gives their number."""
     return copy_rows(connection, table, DELTA_COLUMNS[table], stream)
 
 

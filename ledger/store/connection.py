@@ -59,8 +59,8 @@ def put_aside(cursor: Cursor, name: str, query: Query) -> None:
 
 
 def copy_rows(connection: Connection, table: str, columns: Sequence[str], stream: IO[bytes]) -> int:
-    """Copy the stream's CSV into these columns of the table; gives the number of rows."""
-    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT csv)").format(sql.Identifier(table), column_list(columns))
+    """Copy the stream's binary rows into these columns of the table, whose types they have; gives the number of rows."""
+    statement = sql.SQL("COPY {} ({}) FROM STDIN (FORMAT binary)").format(sql.Identifier(table), column_list(columns))
     with driver_cursor(connection) as cursor:
         with cursor.copy(statement) as copy:
             while piece := stream.read(PIECE_BYTES):

@@ -88,7 +88,7 @@ def other_mappings(connection: Connection, *, content_sha256: str, mapping_sha25
 
 
 def copy_events(connection: Connection, stream: IO[bytes]) -> int:
-    """Add the events of the stream: CSV of EVENT_FIELDS, batch_id, revision. Gives their number.
+    """Add the events of the stream: binary rows of EVENT_FIELDS, batch_id, revision. Gives their number.
 
     Raises IdentityTaken if one exists or is being added elsewhere; the transaction can only be rolled back then.
     """
@@ -104,7 +104,7 @@ def analyze_events(connection: Connection) -> None:
 
 
 def stage_events(connection: Connection, stream: IO[bytes]) -> int:
-    """Put the events of the stream (CSV of EVENT_FIELDS and the record's number) aside until the end of the transaction."""
+    """Put the events of the stream (binary rows of EVENT_FIELDS and the record's number) aside until the end of the transaction."""
     connection.execute(text("CREATE TEMPORARY TABLE staged (LIKE event, record bigint NOT NULL) ON COMMIT DROP"))
     connection.execute(text("ALTER TABLE staged ALTER batch_id DROP NOT NULL, ALTER revision DROP NOT NULL"))
     count = copy_rows(connection, "staged", (*EVENT_FIELDS, "record"), stream)

@@ -37,7 +37,7 @@ class Fates:
 
 
 def stage_halves(connection: Connection, stream: IO[bytes]) -> int:
-    """Put the rows of the stream (CSV of STREAM_COLUMNS) aside until the end of the transaction; gives their number."""
+    """Put the rows of the stream (binary, STREAM_COLUMNS) aside until the end of the transaction; gives their number."""
     execute(connection, "CREATE TEMPORARY TABLE staged_half (LIKE observation, record bigint NOT NULL) ON COMMIT DROP")
     execute(connection, "ALTER TABLE staged_half ALTER batch_id DROP NOT NULL, ALTER repaired DROP NOT NULL")
     count = copy_rows(connection, "staged_half", STREAM_COLUMNS, stream)

@@ -129,20 +129,20 @@ START: Place = (0, 0, 0)
 
 
 def add_refused(connection: Connection, stream: IO[bytes], batch_id: int) -> int:
-    """Add the refused rows of the stream (CSV of STREAM_COLUMNS), except those that stand there already; gives the stream's rows."""
+    """Add the refused rows of the stream (in binary, STREAM_COLUMNS), except those that stand there already; gives the stream's rows."""
     execute(
         connection,
-        "CREATE TEMPORARY TABLE IF NOT EXISTS staged_refused (line bigint, reason text, detail text, row_sha256 text, fields jsonb, "
+        "CREATE TEMPORARY TABLE IF NOT EXISTS staged_refused (line bigint, reason text, detail text, row_sha256 text, fields text, "
         "account text, received_at timestamptz, request_id text) ON COMMIT DROP",
     )
     count = copy_rows(connection, "staged_refused", STREAM_COLUMNS, stream)
-    columns = column_list(STREAM_COLUMNS)
+    values = sql.SQL(", ").join(sql.SQL("fields::jsonb") if name == "fields" else sql.Identifier(name) for name in STREAM_COLUMNS)
     execute(
         connection,
         sql.SQL(
-            "INSERT INTO quarantine (batch_id, {columns}) SELECT {batch_id}, {columns} FROM staged_refused "
+            "INSERT INTO quarantine (batch_id, {columns}) SELECT {batch_id}, {values} FROM staged_refused "
             "ORDER BY row_sha256, line ON CONFLICT (row_sha256) DO NOTHING"
-        ).format(columns=columns, batch_id=sql.Literal(batch_id)),
+        ).format(columns=column_list(STREAM_COLUMNS), values=values, batch_id=sql.Literal(batch_id)),
     )
     execute(connection, "TRUNCATE staged_refused")
     return count

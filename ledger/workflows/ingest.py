@@ -11,13 +11,14 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ledger.errors import LedgerError
-from ledger.ingest.chunk import Chunk, judge_chunk
+from ledger.ingest.chunk import Chunk, Judge
 from ledger.ingest.event_rules import since_1970_us
 from ledger.ingest.given import Given
 from ledger.ingest.loader import Summary, load_file
@@ -97,11 +98,17 @@ def ingest(
                     unmeasured=records.mapping.is_unmeasured, unknown=names.take(),
                 )
             )  # fmt: skip
-    upkeep.finish()
-    if sum(report.summary.new for report in reports) >= ANALYZED_ROWS:
-        with database.engine.begin() as connection:
-            analyze_events(connection)
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        analyzed = beside.submit(_analyze, database) if sum(report.summary.new for report in reports) >= ANALYZED_ROWS else None
+        upkeep.finish()
+        if analyzed is not None:
+            analyzed.result()
     return reports
+
+
+def _analyze(database: Database) -> None:
+    with database.engine.begin() as connection:
+        analyze_events(connection)
 
 
 def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
@@ -113,7 +120,7 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
     for path in _files(paths):
         name = _name(path)
         with _reported(name, reports), _opened(path, mappings, limit=CHECKED_ROWS) as records:
-            chunk = judge_chunk(records, number=0, first=0, last=min(records.records, CHECKED_ROWS), now_us=now_us)
+            chunk = Judge(records, now_us=now_us).chunk(number=0, first=0, last=min(records.records, CHECKED_ROWS))
             summary = Summary(
                 read=chunk.read, new=chunk.events, refused=chunk.refused, skipped=chunk.skipped, clamped=chunk.clamped,
                 earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,

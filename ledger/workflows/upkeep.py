@@ -7,17 +7,16 @@ Source: architecture, "The one idea"; decision record kept-cells, which has the 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 from sqlglot import exp
 
-from ledger.contract.model import CircuitBreaker, ColdStart
 from ledger.fault_point import fault_point
-from ledger.ingest.chunk import Chunk, csv_stream
+from ledger.ingest.chunk import Chunk
 from ledger.rating.duckdb import EPOCH, Microseconds, all_of
-from ledger.rating.plan import Coverage, Plan, plans_of
-from ledger.settlement.calendar import days_touched
 from ledger.store.cells import (
     DELTA_COLUMNS,
     Basis,
@@ -30,10 +29,11 @@ from ledger.store.cells import (
     mark_breakers,
     mark_model_loads,
 )
-from ledger.store.contracts import stored_versions
 from ledger.store.database import Database
-from ledger.store.intervals import Interval, stored_intervals
-from ledger.workflows.recompute import breakers_and_loads, rank_where_needed
+
+if TYPE_CHECKING:
+    from ledger.rating.plan import Plan
+    from ledger.store.intervals import Interval
 
 MICROSECOND = timedelta(microseconds=1)
 ARRIVED = "arrived"  # the view of a chunk's events
@@ -53,10 +53,7 @@ _DELTAS = (
     received_at - CASE WHEN received_at < 315532800000000 THEN 0 ELSE received_at % 900000000 END AS quarter_start, count(*) AS requests
     FROM arrived GROUP BY ALL""",
 )
-_SHOWN = {
-    **{name: f"make_timestamp({name})::VARCHAR || '+00'" for name in ("day_start", "window_start", "quarter_start")},
-    "late_latencies_us": "CASE WHEN late_latencies_us IS NOT NULL THEN '{' || array_to_string(late_latencies_us, ',') || '}' END",
-}
+_INSTANTS = ("day_start", "window_start", "quarter_start")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +106,8 @@ class LoadUpkeep:
         otherwise be left to the next settlement."""
         if not self.days:
             return
+        from ledger.workflows.recompute import rank_where_needed
+
         with self._database.engine.begin() as connection:
             fold_cells(connection, self.days)
             fault_point("fold.before_commit")
@@ -123,6 +122,8 @@ class ChunkUpkeep:
     shared: LoadUpkeep
     chunk: Chunk
     done: tuple[_Rules, Sequence[tuple[str, str]] | None] | None = field(default=None)
+    days: list[tuple[str, int]] = field(default_factory=list)
+    written: dict[str, Path] = field(default_factory=dict)  # by the table that the rows go to
 
     def ahead(self) -> None:
         """Compute the deltas of all events of the chunk."""
@@ -139,16 +140,10 @@ class ChunkUpkeep:
         basis = current_basis(connection)
         if self.done[0].basis != basis:
             self._compute(new, connection, basis)
-        memory = self.chunk.connection
-        for table, columns in DELTA_COLUMNS.items():
-            delta = memory.table(f"{table}_delta")
-            if delta.limit(1).fetchone() is not None:
-                with csv_stream(delta.project(", ".join(_SHOWN.get(name, name) for name in columns))) as stream:
-                    copy_deltas(connection, table, stream)
-        days = memory.execute(
-            "SELECT contract_id, day_start FROM cell_delta UNION SELECT contract_id, day_start FROM cold_start_event_delta"
-        ).fetchall()
-        self.shared.days.update((contract_id, EPOCH + day_start * MICROSECOND) for contract_id, day_start in days)
+        for table, path in self.written.items():
+            with path.open("rb") as stream:
+                copy_deltas(connection, table, stream)
+        self.shared.days.update((contract_id, EPOCH + day_start * MICROSECOND) for contract_id, day_start in self.days)
         fault_point("ingest.after_cells")
 
     def _compute(self, new: Sequence[tuple[str, str]] | None, connection: Connection | None = None, basis: Basis | None = None) -> None:
@@ -163,6 +158,14 @@ class ChunkUpkeep:
             if not plan.accounts.isdisjoint(accounts):
                 for statement in plan.insertions:
                     memory.execute(statement)
+        self.written.clear()
+        for table, columns in DELTA_COLUMNS.items():
+            if memory.table(f"{table}_delta").limit(1).fetchone() is not None:
+                values = ", ".join(f"make_timestamp({name})" if name in _INSTANTS else name for name in columns)
+                self.written[table] = self.chunk.write(f"SELECT {values} FROM {table}_delta")  # noqa: S608
+        self.days = memory.execute(
+            "SELECT contract_id, day_start FROM cell_delta UNION SELECT contract_id, day_start FROM cold_start_event_delta"
+        ).fetchall()
         self.done = rules, new
 
 
@@ -175,6 +178,13 @@ def _months_of(chunk: Chunk) -> Span:
 
 def read_rules(connection: Connection, months: Span, accounts: frozenset[str]) -> _Rules:
     """The rules that the connection sees."""
+    # What reads contracts is imported here, while the first events are on their way already.
+    from ledger.rating.plan import Coverage, plans_of
+    from ledger.settlement.calendar import days_touched
+    from ledger.store.contracts import stored_versions
+    from ledger.store.intervals import stored_intervals
+    from ledger.workflows.recompute import breakers_and_loads
+
     basis = current_basis(connection)
     start, end = months
     covered = [one for one in coverage(connection, accounts) if one.start < end and (one.end is None or one.end > start)]
@@ -190,7 +200,7 @@ def read_rules(connection: Connection, months: Span, accounts: frozenset[str]) -
     return _Rules(basis=basis, accounts=accounts, plans=tuple(map(_compiled, plans)))
 
 
-def _compiled(plan: Plan) -> _Compiled:
+def _compiled(plan: "Plan") -> _Compiled:
     queries = [(plan.summed(), "cell_delta", DELTA_COLUMNS["cell"])]
     cold_starts = plan.cold_starts()
     if cold_starts is not None:
@@ -201,10 +211,13 @@ def _compiled(plan: Plan) -> _Compiled:
     )
 
 
-def mark_intervals(connection: Connection, added: Sequence[Interval]) -> None:
+def mark_intervals(connection: Connection, added: "Sequence[Interval]") -> None:
     """Mark what the intervals, which this transaction has added, change of what is kept: its last act."""
     if not added:
         return
+    from ledger.contract.model import CircuitBreaker, ColdStart
+    from ledger.store.contracts import stored_versions
+
     lock_cells(connection)
     in_force = {(one.contract_id, one.version) for one in coverage(connection)}
     contracts = [stored.contract for stored in stored_versions(connection)]

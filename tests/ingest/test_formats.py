@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from ledger.errors import LedgerError
-from ledger.ingest.chunk import judge_chunk
+from ledger.ingest.chunk import Judge
 from ledger.ingest.given import Given, instant_us
 from ledger.ingest.mapping import BUILT_IN, built_in_mappings
 from ledger.ingest.record_file import open_records
@@ -46,7 +46,7 @@ def outcome(path: Path, given: Given, source: str | None = None) -> Outcome:
     """What becomes of the file's rows, in their order."""
     mappings = [mapping.filled(given) for mapping in built_in_mappings().values() if source in (None, mapping.name)]
     with open_records(path, tuple(mappings)) as records:
-        chunk = judge_chunk(records, number=0, first=0, last=records.records, now_us=NOW_US)
+        chunk = Judge(records, now_us=NOW_US).chunk(number=0, first=0, last=records.records)
         events = chunk.first_events(records.records)
         never = [
             name for name in ("queue_us", "prefill_us", "decode_us", "inference_us", "cold_start", "node") if any(e[name] for e in events)

@@ -12,7 +12,7 @@ import duckdb
 from ledger.contract.reader import read_contract
 from ledger.contract.scalar import currency_digits
 from ledger.documents.settlement_json import statement_to_json
-from ledger.ingest.chunk import judge_chunk
+from ledger.ingest.chunk import Judge
 from ledger.ingest.mapping import built_in_mappings
 from ledger.ingest.record_file import open_records
 from ledger.rating.cells import Cells
@@ -27,7 +27,7 @@ from ledger.workflows.rate_archive import computed_cells
 Row = dict[str, str]
 NOW_US = (datetime(2040, 1, 1, tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
 # The columns that the event rules give under other names or in another type than the plan reads.
-EVENTS = """CREATE TABLE event AS SELECT epoch_us(event_received_at::TIMESTAMPTZ) AS received_at, 1 AS revision,
+EVENTS = """CREATE TABLE event AS SELECT received_us AS received_at, 1 AS revision,
     event_account AS account, event_request_id AS request_id, event_model AS model, event_queue AS queue, event_status AS status,
     event_cold_start AS cold_start, event_async_header AS async_header, event_node AS node, event_queue_us AS queue_us,
     event_prefill_us AS prefill_us, event_decode_us AS decode_us, event_inference_us AS inference_us, event_ttft_us AS ttft_us,
@@ -74,7 +74,7 @@ def load(events: Sequence[Row], folder: Path) -> duckdb.DuckDBPyConnection:
         writer.writeheader()
         writer.writerows(events)
     with open_records(path, (built_in_mappings()["canonical"],)) as records:
-        chunk = judge_chunk(records, number=0, first=0, last=records.records, now_us=NOW_US)
+        chunk = Judge(records, now_us=NOW_US).chunk(number=0, first=0, last=records.records)
         assert chunk.events == len(events), chunk.refused
         chunk.connection.execute(EVENTS.replace("TABLE event", "TEMP TABLE event"))
         chunk.connection.execute(f"COPY event TO '{folder / 'events.parquet'}' (FORMAT parquet)")
