@@ -25,6 +25,7 @@ from uuid import uuid4
 
 import psycopg
 from figures import Figure, Table, print_table, write_json
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from ledger.store.embedded import Server, running_server, stop_server
@@ -113,13 +114,13 @@ class Bench:
         """The whole `ledger` command on that database; any other exit code ends the benchmark."""
         return self.run([sys.executable, "-m", "ledger", *arguments], {"LEDGER_DATABASE_URL": url, "LEDGER_NOW": now}, codes)
 
-    def ingest(self, url: str, source: Path, rows: int) -> Run:
-        """`ledger ingest` of the file; ends the benchmark unless all its rows are in the database."""
+    def ingest(self, url: str, source: Path, rows: int, *, table: str = "event") -> Run:
+        """`ledger ingest` of the file; ends the benchmark unless all its rows are in the database's table."""
         run = self.ledger(url, "ingest", source)
         with psycopg.connect(url) as connection:
-            (count,) = connection.execute("SELECT count(*) FROM event").fetchone() or (None,)
+            (count,) = connection.execute(sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(table))).fetchone() or (None,)
         if count != rows:
-            sys.exit(f"error: {count} of {rows} events of {source} are in the database")
+            sys.exit(f"error: {count} of {rows} rows of {source} are in the database")
         return run
 
     def peer(self, script: Path, rows: int) -> Run:

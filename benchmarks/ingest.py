@@ -19,6 +19,27 @@ from figures import Cell, Table
 
 COPY = "COPY"
 FORMATS = {"Parquet": "parquet", "CSV": "csv", "JSON Lines": "jsonl"}  # the ending of their files, which _write_files makes
+# A span of an engine a line, as a collector's file exporter writes them one by one. They are halves of requests, and no events.
+OTLP = "OTLP JSON"
+_SPANS = """
+SELECT json_object('resourceSpans', json_array(json_object(
+    'resource', json_object('attributes', json_array(json_object('key', 'host.name', 'value', json_object('stringValue', account)))),
+    'scopeSpans', json_array(json_object('scope', json_object('name', 'vllm'), 'spans', json_array(json_object(
+        'traceId', md5(request_id), 'spanId', md5(request_id)[:16], 'name', 'llm_request', 'kind', 2,
+        'startTimeUnixNano', (epoch_us(received_at) * 1000)::VARCHAR,
+        'endTimeUnixNano', ((epoch_us(received_at) + queue_us + prefill_us + decode_us) * 1000)::VARCHAR,
+        'attributes', json_array(
+            json_object('key', 'gen_ai.request.id', 'value', json_object('stringValue', 'chatcmpl-' || request_id)),
+            json_object('key', 'gen_ai.response.model', 'value', json_object('stringValue', model)),
+            json_object('key', 'gen_ai.usage.prompt_tokens', 'value', json_object('intValue', input_tokens::VARCHAR)),
+            json_object('key', 'gen_ai.usage.completion_tokens', 'value', json_object('intValue', output_tokens::VARCHAR)),
+            json_object('key', 'gen_ai.latency.time_in_queue', 'value', json_object('doubleValue', queue_us / 1e6)),
+            json_object('key', 'gen_ai.latency.time_in_model_prefill', 'value', json_object('doubleValue', prefill_us / 1e6)),
+            json_object('key', 'gen_ai.latency.time_in_model_decode', 'value', json_object('doubleValue', decode_us / 1e6))
+        )
+    ))))
+)))::VARCHAR FROM texts
+"""
 PATIENCE_SECONDS = 60  # of a load that is measured in each round
 PIECE_BYTES = 1 << 18
 
@@ -32,12 +53,13 @@ class _Load:
     first: Path
     second: Path | None
     rows: int
+    table: str = "event"
     second_runs: list[Run] = field(default_factory=list)
 
     def run(self) -> Run:
         """Both loads; gives what the first one took."""
         with self.bench.database(self.template) as url:
-            run = self.bench.ingest(url, self.first, self.rows)
+            run = self.bench.ingest(url, self.first, self.rows, table=self.table)
             if self.second is not None:
                 with psycopg.connect(url, autocommit=True) as connection:
                     connection.execute("CHECKPOINT")
@@ -60,6 +82,8 @@ def measure(bench: Bench, sizes: Sequence[int]) -> Iterator[Table]:
             loads[rows, name] = _Load(bench=bench, template=CONTRACTS, rows=rows, **files)
         plain = _Load(bench=bench, template=TABLES, rows=rows, first=folder / "events.parquet", second=None)
         loads[rows, "Parquet, no contracts"] = plain
+        spans = _Load(bench=bench, template=TABLES, rows=rows, first=folder / "events.otlp.jsonl", second=None, table="observation")
+        loads[rows, OTLP] = spans
     contenders |= {entry: Contender(run=load.run, patience_seconds=PATIENCE_SECONDS) for entry, load in loads.items()}
     runs = bench.race(contenders)
     table: list[tuple[Cell, ...]] = []
@@ -78,7 +102,10 @@ def measure(bench: Bench, sizes: Sequence[int]) -> Iterator[Table]:
         title="ingest: whole commands, cells kept up to date; COPY without the start of a process",
         columns=("events", "load", "seconds", "it / COPY", "it / first", "memory MB"),
         rows=tuple(table),
-        notes=("20 contracts were registered before, or none; all rows of a second load are duplicates",),
+        notes=(
+            "20 contracts were registered before, or none; all rows of a second load are duplicates",
+            f"{OTLP}: spans of an engine, kept with the keys by which they join a gateway's rows; COPY is of events",
+        ),
     )
 
 
@@ -122,9 +149,12 @@ def _write_files(folder: Path) -> None:
         texts.write_csv(str(folder / f"{name}.csv"))
         texts.create_view("texts")
         duckdb.execute(f"COPY texts TO '{folder / name}.jsonl' (FORMAT json)")
+    duckdb.read_parquet(str(folder / "events.parquet")).create_view("texts", replace=True)
+    spans = "(FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER '\x01')"
+    duckdb.execute(f"COPY ({_SPANS}) TO '{folder / 'events.otlp.jsonl'}' {spans}")
 
 
-SUBJECT = Subject(sizes=(1_000_000,), measure=measure, file_bytes=1_000)
+SUBJECT = Subject(sizes=(1_000_000,), measure=measure, file_bytes=2_500)
 
 if __name__ == "__main__":
     main(SUBJECT)
