@@ -5,6 +5,7 @@ is no number stays as it is, so that the event rules refuse it by name. Source: 
 """
 
 import re
+import warnings
 from dataclasses import dataclass, field
 
 import sqlglot
@@ -12,7 +13,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 LONGEST = 2_000  # characters
-DEEPEST = 50  # nested parentheses and calls
+DEEPEST = 50  # nested parentheses, calls and operators
+MOST_PARTS = 5_000  # of what is computed; a part that is asked for more than once is written as often, and so grows with every level
 MOST_TERMS = 9  # of a sum of numbers below 10^19, so that it fits into the 20 digits before the point
 RECORD_COLUMN = "#record"
 FILE_STEM_COLUMN = "#file_stem"
@@ -35,6 +37,8 @@ MACROS = (
 )
 _PLAIN_PATTERN = re.compile(r"(?:[^\\({]|\\[.dws^$|()*+?{}\[\]\\-]|\((?!\?)|\(\?:)*")
 _POSSESSIVE = re.compile(r"[*+?]\+")
+_UNREADABLE = frozenset('"\0')  # in a name: no path to a field of JSON can have them
+_POSITION = re.compile(r"[0-9]{1,9}")
 _PLAIN_NUMBER = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,6}))?")
 
 
@@ -65,13 +69,13 @@ def field_column(path: Path) -> str:
 
 def parse_expression(text: str) -> Compiled:
     """Compile the text. Raises ExpressionRefused, in words, for anything outside the whitelist."""
-    compiler = _Compiler()
+    compiler = _Compiler(written=text)
     return Compiled(sql=compiler.text(_parsed(text)), paths=frozenset(compiler.paths))
 
 
 def parse_condition(text: str) -> Compiled:
     """Compile the text of a condition, which is true, false or null. Raises ExpressionRefused like parse_expression."""
-    compiler = _Compiler()
+    compiler = _Compiler(written=text)
     return Compiled(sql=compiler.condition(_parsed(text)), paths=frozenset(compiler.paths))
 
 
@@ -80,16 +84,24 @@ def _parsed(text: str) -> exp.Expr:
     for character in text:
         depth += (character == "(") - (character == ")")
         deepest = max(deepest, depth)
+    too_large = ExpressionRefused(f"an expression of more than {LONGEST} characters or {DEEPEST} levels")
     if len(text) > LONGEST or deepest > DEEPEST:
-        raise ExpressionRefused(f"an expression of more than {LONGEST} characters or {DEEPEST} levels")
+        raise too_large
     try:
         trees = sqlglot.parse(text, dialect="duckdb")
+    except RecursionError as error:
+        raise too_large from error
     except SqlglotError as error:
         raise ExpressionRefused(f"{text!r}, which cannot be read: {str(error).splitlines()[0]}") from error
     if len(trees) != 1 or trees[0] is None:
         raise ExpressionRefused(f"{text!r}, which is not one expression")
     tree = trees[0]
     assert isinstance(tree, exp.Expr)
+    level, depth = [tree], 0
+    while level:
+        level, depth = [part for node in level for part in node.iter_expressions()], depth + 1
+        if depth > DEEPEST:
+            raise too_large
     return tree
 
 
@@ -100,10 +112,22 @@ def constant_compiled(text: str) -> Compiled:
 
 @dataclass(slots=True)
 class _Compiler:
+    written: str
     paths: set[Path] = field(default_factory=set)
+    parts: int = 0  # of what is made, about
+
+    def _count(self, parts: int = 1) -> None:
+        self.parts += parts
+        if self.parts > MOST_PARTS:
+            raise ExpressionRefused(f"{self.written!r}, which becomes more than {MOST_PARTS} parts, since some are computed repeatedly")
+
+    def _again(self, part: exp.Expr) -> exp.Expr:
+        self._count(sum(1 for _ in part.walk()))
+        return part.copy()
 
     def text(self, node: exp.Expr) -> exp.Expr:
         """The node as text; null stays null."""
+        self._count()
         match node:
             case exp.Column() | exp.Dot():
                 return self._field(node)
@@ -134,11 +158,11 @@ class _Compiler:
                 return exp.func("lower", self.text(node.this))
             case exp.Replace() if node.args.get("replacement") is not None:
                 return exp.func("replace", self.text(node.this), self.text(node.expression), self.text(node.args["replacement"]))
-            case exp.SplitPart():
+            case exp.SplitPart() if node.args.get("part_index") is not None and node.args.get("part_index_zero_as_one") is None:
                 return exp.func("split_part", self.text(node.this), self.text(node.args["delimiter"]), self._position(node))
-            case exp.RegexpExtract() if node.args.get("position") is None:
+            case exp.RegexpExtract() if node.args.get("position") is None and node.args.get("parameters") is None:
                 return self._extracted(node)
-            case exp.RowNumber():
+            case exp.RowNumber() if node.this is None:
                 return exp.cast(exp.column(RECORD_COLUMN, quoted=True), "TEXT")
             case exp.Anonymous() if str(node.this).lower() == "elapsed_us" and len(node.expressions) == 2:
                 return exp.func("elapsed_us", *(self.text(part) for part in node.expressions))
@@ -151,6 +175,7 @@ class _Compiler:
 
     def condition(self, node: exp.Expr) -> exp.Expr:
         """The node as a condition: true, false or null."""
+        self._count()
         match node:
             case exp.Paren():
                 return exp.paren(self.condition(node.this))
@@ -176,7 +201,7 @@ class _Compiler:
         if any(not isinstance(part, exp.Column | exp.Dot | exp.Identifier) for part in node.walk()):
             raise ExpressionRefused(f"{node.sql('duckdb')!r}, which is no field")
         path = tuple(part.name for part in node.parts)
-        if any(not name or name.startswith("#") for name in path):
+        if any(not name or name.startswith("#") or name == "*" or not _UNREADABLE.isdisjoint(name) for name in path):
             raise ExpressionRefused(f"{node.sql('duckdb')!r}, which is no field")
         self.paths.add(path)
         return exp.column(field_column(path), quoted=True)
@@ -212,12 +237,16 @@ class _Compiler:
         # TRY goes row by row, so it stands only where a number can become too large.
         result = exp.cast(exp.func("try", total) if node.find(exp.Mul) else total, "TEXT")
         trimmed = exp.func("rtrim", exp.func("rtrim", result, exp.Literal.string("0")), exp.Literal.string("."))
+        computed = exp.func("coalesce", trimmed, exp.Literal.string("a number out of range"))
+        if not leaves:
+            return computed
         choice = exp.case()
         for leaf in leaves:
-            choice = choice.when(exp.func("nullif", leaf.copy(), exp.Literal.string("")).is_(exp.null()), exp.cast(exp.null(), "TEXT"))
+            empty = exp.func("nullif", self._again(leaf), exp.Literal.string(""))
+            choice = choice.when(empty.is_(exp.null()), exp.cast(exp.null(), "TEXT"))
         for leaf in leaves:
-            choice = choice.when(exp.func("number_of", leaf.copy()).is_(exp.null()), leaf.copy())
-        return choice.else_(exp.func("coalesce", trimmed, exp.Literal.string("a number out of range")))
+            choice = choice.when(exp.func("number_of", self._again(leaf)).is_(exp.null()), self._again(leaf))
+        return choice.else_(computed)
 
     def _choice(self, branches: list[exp.Expr], otherwise: exp.Expr | None) -> exp.Expr:
         choice = exp.case()
@@ -232,11 +261,11 @@ class _Compiler:
             raise ExpressionRefused(f"{node.sql('duckdb')!r}, whose pattern is not a text with one group such as '^id-(.*)$'")
         text = self.text(node.this)
         found = exp.RegexpExtract(this=text, expression=pattern.copy(), group=exp.Literal.number(1))
-        return exp.case().when(exp.func("regexp_matches", text.copy(), pattern.copy()), found).else_(exp.cast(exp.null(), "TEXT"))
+        return exp.case().when(exp.func("regexp_matches", self._again(text), pattern.copy()), found).else_(exp.cast(exp.null(), "TEXT"))
 
     def _position(self, node: exp.SplitPart) -> exp.Expr:
         position = node.args["part_index"]
-        if not isinstance(position, exp.Literal) or not str(position.this).isdecimal():
+        if not isinstance(position, exp.Literal) or not _POSITION.fullmatch(str(position.this)):
             raise ExpressionRefused(f"{node.sql('duckdb')!r}, whose position is not a whole number such as 1")
         return exp.Literal.number(str(position.this))
 
@@ -244,8 +273,10 @@ class _Compiler:
 def _groups(pattern: str) -> int | None:
     """How many groups the pattern has; None if it is none, or uses more than what every dialect of patterns reads alike."""
     try:
-        return re.compile(pattern).groups if _PLAIN_PATTERN.fullmatch(pattern) and not _POSSESSIVE.search(pattern) else None
-    except re.error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)  # of sets inside sets, which are not read alike
+            return re.compile(pattern).groups if _PLAIN_PATTERN.fullmatch(pattern) and not _POSSESSIVE.search(pattern) else None
+    except (re.error, FutureWarning):
         return None
 
 

@@ -1,7 +1,7 @@
 """Text files in which each line is a record by itself: one pass finds where their lines stand, and then any span is read without the rest.
 
-Takes a file and gives `LineFile`, or None if its lines have to be looked at together: some are blank or no text, or a quoted cell may span
-them. Source: specification, section 2.
+Takes a file and gives `LineFile`, or None if its lines have to be looked at together: some are blank, very long or no text, or a quoted
+cell may span them. Source: specification, section 2.
 """
 
 import re
@@ -15,6 +15,7 @@ from ledger.errors import LedgerError
 
 BLOCK_BYTES = 1 << 18  # of lines that are found together
 LONGEST_LINE_BYTES = 1_000_000  # of lines that can be read so
+LONGEST_MEAN_BYTES = 4_000  # of the lines of a block: DuckDB holds 2,048 at once, several times
 
 _BLANK = re.compile(rb"\n(?:[\t\v\f\r ]*\n|[\t\v\f\r ]+\Z)")
 _BLANK_FIRST = re.compile(rb"[\t\v\f\r ]*(?:\n|\Z)")
@@ -65,8 +66,11 @@ def line_file(path: Path) -> LineFile | None:
             returns += block.count(b"\r\n")
             if block.count(b"\r") != block.count(b"\r\n"):
                 return None
+        lines = block.count(b"\n") + (not block.endswith(b"\n"))
+        if len(block) > lines * LONGEST_MEAN_BYTES:
+            return None
         starts.append(starts[-1] + len(block))
-        before.append(before[-1] + block.count(b"\n") + (not block.endswith(b"\n")))
+        before.append(before[-1] + lines)
     if first_line is None or returns not in (0, before[-1]):
         return None
     return LineFile(path=path, lines=before[-1], first_line=first_line.decode(), has_returns=returns > 0, starts=starts, before=before)

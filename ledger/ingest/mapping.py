@@ -25,6 +25,9 @@ from ledger.ingest.given import EXAMPLES, Asked, Given, instant_us
 from ledger.ingest.unfolding import Unfolding
 
 SCHEMA = "ledger/mapping/v1"
+DEEPEST = 50  # levels of its YAML
+MOST_SKIPS = 100
+MOST_CHARACTERS = 200  # of its name, which each batch and each refused row has
 LARGEST_BYTES = 1_000_000
 BUILT_IN = Path(__file__).parent / "formats"
 
@@ -291,8 +294,11 @@ class _Reader:
         unfolding = self._one_of(reader["unfold"], tuple(Unfolding)) if "unfold" in reader else None
         halves = self._halves(keys)
         columns, origin = self._columns(keys["columns"], halves) if not refused else ({}, None)
+        name = self._text(keys["name"]) or ""
+        if len(name) > MOST_CHARACTERS:
+            self.refuse(keys["name"], "value", f"a name of {len(name):,} characters", f"at most {MOST_CHARACTERS}")
         return Mapping(
-            name=self._text(keys["name"]) or "",
+            name=name,
             description=(self._text(keys["description"]) or "") if "description" in keys else "",
             file_format=FileFormat(file_format) if file_format else None,
             delimiter=self._one_of(reader["delimiter"], DELIMITERS) if "delimiter" in reader else None,
@@ -327,6 +333,9 @@ class _Reader:
 
     def _skip(self, node: yaml.Node) -> dict[str, Compiled]:
         names = [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
+        if len(names) > MOST_SKIPS:
+            self.refuse(node, "value", f"{len(names):,} names", f"at most {MOST_SKIPS}")
+            return {}
         for name in names:
             if not _SKIP_NAME.fullmatch(name):
                 self.refuse(node, "value", name, "a name in small letters, such as health_check")
@@ -335,10 +344,16 @@ class _Reader:
 
     def _root(self, content: bytes) -> yaml.MappingNode | None:
         try:
-            events = list(yaml.parse(content, Loader=yaml.SafeLoader))
+            events, depth = [], 0
+            for event in yaml.parse(content, Loader=yaml.SafeLoader):
+                depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+                if depth > DEEPEST:  # the time that the rest takes grows with its square
+                    self.refuse(None, "yaml", f"more than {DEEPEST} levels", "keys and their values")
+                    return None
+                events.append(event)
             aliased = [event for event in events if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None)]
             root = None if aliased else yaml.compose(content, Loader=yaml.SafeLoader)
-        except (yaml.YAMLError, RecursionError) as error:
+        except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
             self.refuse(None, "yaml", str(error).replace("\n", " "), "one YAML document")
             return None
         if aliased:
@@ -370,7 +385,9 @@ class _Reader:
 
     def _text(self, node: yaml.Node) -> str | None:
         if isinstance(node, yaml.ScalarNode) and node.value and node.tag.startswith("tag:yaml.org,2002:"):
-            return str(node.value)
+            text = str(node.value)
+            if "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text):
+                return text
         self.refuse(node, "value", "no text", "one text")
         return None
 
@@ -392,7 +409,8 @@ class _Reader:
         origin = None
         required = REQUIRED_OF_ENGINE if halves and halves.role is Role.ENGINE else REQUIRED
         for name, value in (self._keys(node, required=required, allowed=tuple(c for c in COLUMNS if c not in required)) or {}).items():
-            constants = {key.value: key_value.value for key, key_value in value.value} if isinstance(value, yaml.MappingNode) else {}
+            pairs = value.value if isinstance(value, yaml.MappingNode) else []
+            constants = {key.value: key_value.value for key, key_value in pairs if isinstance(key, yaml.ScalarNode)}
             if name == "received_at" and "start" in constants:
                 origin = self._origin(value)
                 columns[name] = ()

@@ -6,6 +6,7 @@ fields that a mapping reads, and why a line is no record (`#malformed`). Rows st
 
 import codecs
 import csv
+import errno
 import hashlib
 import json
 import os
@@ -35,9 +36,9 @@ VALUES = {
     "BOOLEAN": "BOOLEAN",
     "TIMESTAMP WITH TIME ZONE": "TIMESTAMPTZ",
 }
-MEMORY_MB = 96
 BUFFER_BYTES = 4_000_000  # of DuckDB's, for a part of a file; more than two lines
-HALVES_MEMORY_MB = 160  # their rows are put together with their fields while the next chunk is judged
+MEMORY_STEPS_MB = (96, 384, 1024)  # 2,048 lines are held at once, and a line may be 2 MB: what long ones need is found by trying
+HALVES_EXTRA_MB = 64  # their rows are put together with their fields while the next chunk is judged
 SAMPLED_RECORDS = 10_000  # in which the fields of a JSON file are looked up
 LONGEST_QUOTED_LINES = 1_000  # lines that one quoted CSV cell may span
 LARGEST_BROKEN_ARRAY_BYTES = 64_000_000
@@ -207,31 +208,70 @@ def open_records(path: Path, mappings: tuple[Mapping, ...], *, name: str | None 
             os.symlink(path.resolve(), Path(folder, "source"))
         except OSError as error:
             raise LedgerError(f"{path}: {error.strerror}", cure="name a file that can be read") from error
-        connection = duckdb.connect(
-            str(Path(folder, "records.duckdb")),
-            config={
-                "memory_limit": f"{MEMORY_MB}MB",
-                "threads": 1,  # more of them cost twice the work; chunks are judged and stored beside each other already
-                "temp_directory": folder,
-                "force_compression": "uncompressed",  # half the time; the lines stand on disk once more while the file is loaded
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                "allow_unsigned_extensions": True,  # the only one came with the package, and its signature takes a tenth of a second
-            },
-        )
+        memory_mb = MEMORY_STEPS_MB[0]
+        connection = _connected(folder, memory_mb)
         try:
-            load_writer(connection)
-            for macro in MACROS:
-                connection.execute(macro)
             with ThreadPoolExecutor(max_workers=1) as beside:
                 digest = beside.submit(_sha256, path)
-                opened = replace(_read(connection, path, mappings), name=name or path.name, sha256=digest.result())
-            yield opened
+                for more_mb in (*MEMORY_STEPS_MB[1:], None):
+                    try:
+                        opened = _read(connection, path, mappings)
+                        break
+                    except duckdb.Error as error:
+                        if _lacks_room(error) or not _lacks_memory(error) or more_mb is None:
+                            raise
+                    connection.close()
+                    memory_mb = more_mb
+                    connection = _connected(folder, memory_mb)
+            extra_mb = HALVES_EXTRA_MB if opened.mapping.halves else 0
+            if memory_mb > MEMORY_STEPS_MB[0]:
+                extra_mb = memory_mb  # what the rules make of long lines comes in addition
+            connection.execute(f"SET memory_limit = '{memory_mb + extra_mb:d}MB'")
+            yield replace(opened, name=name or path.name, sha256=digest.result())
         except duckdb.Error as error:
+            if _lacks_room(error):
+                raise LedgerError(
+                    f"{path}: no room for what reading it takes", cure="make room where TMPDIR points, or name another folder in it",
+                    exit_code=4,
+                ) from error  # fmt: skip
+            if _lacks_memory(error):
+                raise LedgerError(f"{path}: its lines are too long", cure="leave out prompts and answers, or split it") from error
             reason = str(error).splitlines()[0].replace(str(Path(folder, "source")), path.name)
             raise LedgerError(f"{path}: {reason}", cure="check that the file is whole") from error
         finally:
             connection.close()
+
+
+def _connected(folder: str, memory_mb: int) -> duckdb.DuckDBPyConnection:
+    """An empty database in the folder."""
+    database = Path(folder, "records.duckdb")
+    database.unlink(missing_ok=True)
+    connection = duckdb.connect(
+        str(database),
+        config={
+            "memory_limit": f"{memory_mb}MB",
+            "threads": 1,  # more of them cost twice the work; chunks are judged and stored beside each other already
+            "temp_directory": folder,
+            "force_compression": "uncompressed",  # half the time; the lines stand on disk once more while the file is loaded
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            "allow_unsigned_extensions": True,  # the only one came with the package, and its signature takes a tenth of a second
+        },
+    )
+    load_writer(connection)
+    for macro in MACROS:
+        connection.execute(macro)
+    return connection
+
+
+def _lacks_room(error: duckdb.Error) -> bool:
+    """Whether the disk is full."""
+    return os.strerror(errno.ENOSPC) in str(error) or "max_temp_directory_size" in str(error)
+
+
+def _lacks_memory(error: duckdb.Error) -> bool:
+    """Whether more memory would do: there is a class for it, but a commit that fails for it says so in words alone."""
+    return "memory_limit" in str(error)
 
 
 def _sha256(path: Path) -> str:
@@ -701,8 +741,6 @@ def _opened(
         counted = connection.execute(f"SELECT count(*) FROM {relation}").fetchone()  # noqa: S608
         assert counted is not None
         rows = counted[0]
-    if mapping.halves:
-        connection.execute(f"SET memory_limit = '{HALVES_MEMORY_MB}MB'")
     read = {p[0] for p in mapping.paths}
     return RecordFile(
         name=path.name,

@@ -222,9 +222,10 @@ def _check_is_telemetry(path: str, records: RecordFile) -> None:
 
 
 def _is_stream(path: str) -> bool:
-    """Whether it is a pipe, such as a shell's `<(...)`."""
+    """Whether it is a pipe, such as a shell's `<(...)`, or a device, such as a terminal."""
     try:
-        return stat.S_ISFIFO(os.stat(path).st_mode)
+        mode = os.stat(path).st_mode
+        return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
     except OSError:
         return False
 

@@ -100,3 +100,8 @@ def test_messages_name_the_users_file_and_not_a_temporary_one(
     cut = tmp_path / "cut.parquet"
     cut.write_bytes(b"PAR1" + bytes(100))
     assert "/ledger-ingest-" not in run_ledger("ingest", cut).stderr
+
+
+def test_a_device_is_read_like_a_stream(run_ledger: RunLedger) -> None:
+    result = run_ledger("ingest", "/dev/null")
+    assert result.exit_code == 1 and "error: /dev/null: the file is empty" in result.stderr

@@ -78,3 +78,9 @@ def test_a_field_that_first_stands_in_a_late_record_counts(tmp_path: Path, run_l
     run_ledger("ingest", file)
     expected = {"queue": "batch", "queue_us": 7_000}
     assert query("SELECT queue, queue_us FROM event WHERE request_id = 'late'") == [expected]
+
+
+def test_lines_with_long_prompts_are_read(tmp_path: Path, run_ledger: Run) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(record(f"r{n}", prompt="x" * 300_000) for n in range(250)))
+    assert totals(run_ledger("ingest", file, "--format", "json").stdout) == counts(read=250, new=250)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from ledger.errors import LedgerError
@@ -25,12 +26,19 @@ columns:
      "current_user", "case a when 1 then 2 end", "getenv('HOME')", "a like any (select 1)", "split_part(a, '/', b)", "a = b",
      "(" * 60 + "a" + ")" * 60,
      "regexp_extract(a, b)", "regexp_extract(a, 'x')", "regexp_extract(a, '(x)(y)')", "regexp_extract(a, '(?<n>x)')",
-     "regexp_extract(a, '(')",
-     "\"#record\"", "a.*", "count(*)", "x -> 'y'", "max(a) over ()", "1e3 * a"],
+     "regexp_extract(a, '(')", "regexp_extract(a, '([[:alpha:]])')", "regexp_extract(a, '(x)', 1, 'i')", "row_number(a)",
+     "split_part(a, '/')", "split_part(a, '/', 99999999999)", "[" * 900 + "]" * 900, "if(" + "not " * 450 + "a = 1, 1, 2)",
+     "- " * 900 + "1", "||".join("a" * 600), "nullif(" * 40 + "a" + ", 'x')" * 40, "coalesce(" * 20 + "a" + ") + 1" * 20,
+     "regexp_extract(" * 40 + "a" + ", '(b)')" * 40,
+     "\"#record\"", "a.*", 'a."*"', '"a""b"', '"a\0b"', "count(*)", "x -> 'y'", "max(a) over ()", "1e3 * a"],
 )  # fmt: skip
 def test_anything_outside_the_whitelist_is_refused(text: str) -> None:
     with pytest.raises(ExpressionRefused):
         parse_expression(text)
+
+
+def test_a_sum_of_numbers_alone_is_computed() -> None:
+    assert duckdb.execute(f"SELECT {parse_expression('2026-01-01').sql.sql('duckdb')}").fetchone() == ("2024",)
 
 
 def test_an_expression_names_the_fields_it_reads() -> None:
@@ -52,6 +60,12 @@ def test_an_expression_names_the_fields_it_reads() -> None:
         ("model: model", "model: model\n  e2e_us: e", "mapping-unit", 7),
         ("model: model", "model: *x", "mapping-alias", 0),
         ("v1", "v2", "mapping-schema", 1),
+        ("{value: at, unit: epoch_s}", "{? {a: b} : c, value: at, unit: epoch_s}", "mapping-value", 7),
+        ("name: one", 'name: "a\\0b"', "mapping-value", 2),
+        ("name: one", 'name: "\\ud800"', "mapping-value", 2),
+        ("name: one", f"name: {'n' * 1000}", "mapping-value", 2),
+        ("name: one", f"name: one\nskip: {{{', '.join(f's{n}: id is null' for n in range(101))}}}", "mapping-value", 3),
+        ("name: one", f"name: {'[' * 100_000}", "mapping-yaml", 0),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(old: str, new: str, code: str, line: int, tmp_path: Path) -> None:
