@@ -94,7 +94,7 @@ def void(
     _show(withdrawn, output_format, dry_run=False)
 
 
-@click.command(epilog="Example: ledger correct req-000017 --set output_tokens=512 --set e2e_ms=99.5 --reason 'meter fault'")
+@click.command()
 @click.argument("request_id")
 @click.option(
     "--set",
@@ -115,7 +115,15 @@ def correct(
     database: Database, request_id: str, values: dict[str, str], revive: bool, account: str | None, reason: str, author: str,
     output_format: str,
 ) -> None:  # fmt: skip
-    """Replace what is stored of a request: the current revision is withdrawn and the next one added."""
+    """Replace what is stored of a request: the current revision is withdrawn and the next one added.
+
+    --set replaces columns of the event (those of the specification's section 2), but not the account and the request's id.
+
+    \b
+    Examples:
+      ledger correct req-000017 --set output_tokens=512 --set e2e_ms=99.5 --reason "meter fault"
+      ledger correct req-000017 --account acme-bank --revive --set output_tokens=10 --reason "was the customer's after all"
+    """
     done = correct_request(database, request_id, values, account=account, reason=reason, author=author, revive=revive)
     if output_format == "json":
         echo_json(

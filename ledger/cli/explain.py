@@ -6,7 +6,7 @@ from datetime import datetime
 import click
 
 from ledger.cli.options import echo_json, format_option, pass_database
-from ledger.cli.output import echo
+from ledger.cli.output import echo, wrapped
 from ledger.documents.number import instant_text
 from ledger.printable import printable
 from ledger.store.database import Database
@@ -61,15 +61,18 @@ def _history_lines(history: RequestHistory) -> Iterator[str]:
     if history.halves:
         yield "formed of" if history.revisions else "known of it"
     for half in history.halves:
-        repaired = ", repaired" if half.repaired else ""
-        yield f"  {half.role}'s row {half.record_id} of {half.request_id}: {_load_words(half.load)}{repaired}"
-        links = [f"{name} {value}" for name, value in (("trace", half.trace), ("header", half.header)) if value is not None]
-        yield f"    {', '.join([*links, *(f'{name} {_words(value)}' for name, value in half.fields.items() if _is_told(name, value))])}"
+        of = "" if half.record_id == half.request_id else f" of {half.request_id}"
+        yield f"  {half.role}'s row {half.record_id}{of}"
+        yield f"    {_load_words(half.load)}{', repaired' if half.repaired else ''}"
+        links = [f"{name}={value}" for name, value in (("trace", half.trace), ("header", half.header)) if value is not None]
+        told = [*links, *(f"{name}={_words(value)}" for name, value in half.fields.items() if _is_told(name, value))]
+        yield from wrapped(", ".join(told))
     if history.refused:
         yield "in quarantine"
     for row in history.refused:
         done = f"{row.resolution} by {row.resolved_by}: {row.resolution_reason}" if row.resolution else "waits for somebody"
-        yield f"  {row.quarantine_id} {row.reason} ({row.detail}), line {row.line} of {row.source}: {done}"
+        yield f"  {row.quarantine_id} {row.reason} ({row.detail}), line {row.line} of {row.source}"
+        yield f"    {done}"
 
 
 def _is_told(name: str, value: object) -> bool:
@@ -77,7 +80,7 @@ def _is_told(name: str, value: object) -> bool:
 
 
 def _load_words(load: Load) -> str:
-    made = "corrected" if load.mapping == load.source == "correct" else f"line of {load.source} under the mapping {load.mapping}"
+    made = "corrected" if load.mapping == load.source == "correct" else f"a line of {load.source} under the mapping {load.mapping}"
     return f"{made}, by {load.author} at {instant_text(load.loaded_at)} (load {load.batch_id})"
 
 

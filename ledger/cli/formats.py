@@ -45,7 +45,12 @@ def formats(ctx: click.Context, output_format: str) -> None:
 @formats.command()
 @click.argument("name")
 def show(name: str) -> None:
-    """Print the mapping of a format, to begin one's own with."""
+    """Print the mapping of a format, to begin one's own with.
+
+    \b
+    Example:
+      ledger formats show nginx > gateway.yaml
+    """
     known = built_in_mappings()
     if name not in known:
         close = get_close_matches(name, known, n=1)

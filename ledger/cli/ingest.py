@@ -9,10 +9,13 @@ from pathlib import Path
 import click
 
 from ledger.cli.options import author_option, echo_json, format_option
-from ledger.cli.output import echo
+from ledger.cli.output import echo, wrapped
 from ledger.contract.scalar import parse_duration
+from ledger.documents.number import instant_text
+from ledger.ingest.event_rules import Reason
 from ledger.ingest.given import Given, instant_us
 from ledger.ingest.loader import Summary
+from ledger.ingest.mapping import Role
 from ledger.printable import printable
 from ledger.store.database import open_database
 from ledger.workflows.ingest import CHECKED_ROWS, ENDINGS, FileReport, IngestOptions, check_files
@@ -149,15 +152,33 @@ def _print_text(reports: list[FileReport], total: Summary, *, check: bool) -> No
         echo(f"{report.path} ({report.mapping}): {_summary_text(report.summary, check=check)}")
         if report.unmeasured:
             echo(f"  a file of the format {report.mapping} has no latency: its requests are priced as not measured")
-        for text in _unknown_texts(report.unknown):
+        for text in (*_unknown_texts(report.unknown), *_next_steps(report, check=check)):
             echo(f"  {text}")
         for line, reason, detail in report.refused_rows:
             echo(f"  line {line}: {reason}: {detail}")
         for row in report.sample:
-            shown = sorted(row.items(), key=lambda item: item[0] not in _SHOWN_FIRST)
-            echo("  would store: " + ", ".join(f"{name}={value}" for name, value in shown if value is not None))
+            echo("\n".join(_sample_lines(row, "would store" if report.role is None else f"would store as {report.role}'s half")))
     if sum(report.error is None for report in reports) > 1:
         echo(f"in all: {_summary_text(total, check=check)}")
+
+
+def _sample_lines(row: dict[str, object], what: str) -> list[str]:
+    """A row that would be stored, without what is not known or not so."""
+    told = [f"{name}={value}" for name, value in _event_json(row).items() if value is not None and value is not False]
+    return wrapped(", ".join(told), first=f"  {what}: ")
+
+
+def _next_steps(report: FileReport, *, check: bool) -> Iterator[str]:
+    """What a newcomer may take for a fault of the file, or may not see as one."""
+    waiting = report.summary.refused[Reason.USAGE_MISSING]
+    if report.role is Role.GATEWAY and waiting:
+        yield f"{waiting:,} usage_missing: without tokens; they wait for their engine's rows, so load the engine's log as well"
+    if report.role is Role.ENGINE and check:
+        yield "rows of an engine are no requests by themselves: each is joined with its gateway's, or waits for it"
+    elif report.role is Role.ENGINE and report.summary.merged:
+        yield "merged: joined with their gateway's rows, or waiting for them; `ledger status` counts those that wait"
+    if report.summary.conflict:
+        yield "conflict: stored with other content under the same request_id; `ledger quarantine list --reason conflict` shows in what"
 
 
 def _summary_text(summary: Summary, *, check: bool) -> str:
@@ -207,9 +228,15 @@ def _report_json(report: FileReport) -> dict[str, object]:
     shown["error"] = report.error.message if report.error else None
     shown["cure"] = report.error.cure if report.error else None
     if report.sample or report.refused_rows:
-        shown["events"] = list(report.sample)
+        shown["events"] = [_event_json(row) for row in report.sample]
         shown["refused_rows"] = [{"line": line, "reason": reason, "detail": detail} for line, reason, detail in report.refused_rows]
     return shown
+
+
+def _event_json(row: dict[str, object]) -> dict[str, object]:
+    """A row as it would be stored: what identifies it first, and its instant as everywhere."""
+    text = row["received_at"]
+    return {name: row[name] for name in _SHOWN_FIRST} | row | {"received_at": text and instant_text(datetime.fromisoformat(str(text)))}
 
 
 def _summary_json(summary: Summary) -> dict[str, object]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MICROSECOND = timedelta(microseconds=1)
 
 
-@click.command(epilog="Example: ledger interval add breakers.csv")
+@click.command(epilog="\b\nExample:\n  ledger interval add breakers.csv")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--dry-run", is_flag=True, help="Check the file and say how many are new; record nothing.")
 @author_option
@@ -39,7 +39,7 @@ def add(database: Database, file: Path, dry_run: bool, author: str) -> None:
     echo(f"{done.read} read, {done.new} {'would be ' if dry_run else ''}new")
 
 
-@click.command("list", epilog="Example: ledger interval list --kind circuit_breaker --node gpu-17 --from 2026-05-01T00:00:00+08:00")
+@click.command("list", epilog="\b\nExample:\n  ledger interval list --kind circuit_breaker --node gpu-17 --from 2026-05-01T00:00:00+08:00")
 @click.option("--kind", type=click.Choice(KINDS), help="Only intervals of this kind.")
 @click.option("--node", metavar="NAME", help="Only those that hold for this node; those of any node do.")
 @span_options

@@ -1,6 +1,7 @@
 """`ledger quarantine list | show | dismiss`: look at refused rows, and say that some need nothing more."""
 
 import csv
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -35,6 +36,8 @@ _REASON = click.Choice([str(reason) for reason in Reason])
 OUTCOMES = {"duplicate": "is stored already", "resolved": "was resolved before"}  # in words; the others are words
 
 row_ids = click.argument("ids", type=QUARANTINE_ID, nargs=-1, metavar="[ID...]")
+
+
 def row_filters(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The options that choose rows, given to the command as one `wanted`; `names` are those of the option for the reason."""
     options = (
@@ -241,6 +244,18 @@ def _history_lines(history: RowHistory) -> Iterator[str]:
         yield printable(f"{instant_text(row.resolved_at)} {row.resolution} by {row.resolved_by}: {row.resolution_reason}")
     else:
         yield "waits for somebody"
+        yield from (printable(f"  {step}") for step in _next_steps(row))
+
+
+def _next_steps(row: RefusedRow) -> Iterator[str]:
+    """What somebody may do about a row that waits."""
+    if row.reason == Reason.CONFLICT and row.account and row.request_id:
+        request = f"{shlex.quote(row.request_id)} --account {shlex.quote(row.account)}"
+        yield f"ledger explain {request}"
+        yield f"ledger correct {request} --set FIELD=VALUE --reason TEXT"
+    else:
+        yield f"ledger quarantine requeue {row.quarantine_id} --set FIELD=VALUE --reason TEXT --dry-run"
+    yield f"ledger quarantine dismiss {row.quarantine_id} --reason TEXT"
 
 
 def _history_json(history: RowHistory) -> dict[str, object]:

@@ -105,7 +105,7 @@ def _show(found: Reconciliation) -> None:
         echo("")
     for model, requests in found.unmatched.items():
         named = f"{printable(model)}: {grouped_count(requests)} requests in the ledger"
-        echo(f"{named}, and no engine shows this model_name; see --model-label")
+        echo(f"{named}, and no engine shows this model_name; say what engines call it: --model-label {printable(model)}=LABEL")
     if found.nameless:
         echo(f"rows of engines that name no model and wait for their gateway's, and are not compared: {grouped_count(found.nameless)}")
 

@@ -45,7 +45,8 @@ def requeue(
 ) -> None:  # fmt: skip
     """Send refused rows (all that wait, if none is named) in again, through the same rules. Exit code 1 if one is refused again.
 
-    --set replaces columns of the event (those of the specification's section 2), whatever the row says. With --from, the columns that were
+    --set replaces columns of the event (those of the specification's section 2), whatever the row says; it needs rows that are named by
+    their ids or by filters. With --from, the columns that were
     changed in an exported table are set; rows without a change are left alone.
 
     \b
@@ -54,6 +55,8 @@ def requeue(
       ledger quarantine requeue 17 --set output_tokens=512 --set e2e_ms= --reason "from the engine's log" --dry-run
       ledger quarantine requeue --from repaired.csv --reason "usage found"
     """
+    if values and table is None and not wanted.names_rows:
+        raise click.UsageError("--set is for rows that are named, by their ids or by filters: ledger quarantine list shows them")
     if table is None:
         done = requeue_rows(database, wanted, mappings=mappings, values=values, reason=reason, author=author, dry_run=dry_run)
     elif wanted.names_rows or values:

@@ -47,14 +47,14 @@ def _lines(found: Status) -> Iterator[Line]:
         yield from _headed("Settled periods")
         table = Table("Contract", "Month", "State", "Settled at")
         for draft in found.drafts:
-            table.add_row(printable(draft.contract), draft.period, draft.state, instant_text(draft.settled_at))
+            table.add_row(printable(draft.contract), draft.period, draft.state, _to_the_second(draft.settled_at))
         yield from table.lines()
     if found.loads:
-        yield from _headed("Last loads")
+        yield from _headed("Last loads (of a file that was loaded several times, all together)")
         table = Table("File", "Mapping", "At", "By", ">Read", ">New", ">Refused", ">In conflict")
         for load in found.loads:
             counts = (grouped_count(load.read), grouped_count(load.new), _figure(load.refused), _figure(load.conflict))
-            table.add_row(printable(load.file), printable(load.mapping), instant_text(load.at), printable(load.author), *counts)
+            table.add_row(printable(load.file), printable(load.mapping), _to_the_second(load.at), printable(load.author), *counts)
         yield from table.lines()
 
 
@@ -67,14 +67,15 @@ def _waiting(found: Status) -> Iterator[Line]:
     for reason, number in found.quarantine.items():
         table.add_row(f"rows refused: {reason}", grouped_count(number), f"ledger quarantine list --reason {reason}")
     if found.unjoined:
-        since = "" if found.unjoined_since is None else f"load their gateway's log since {instant_text(found.unjoined_since)}"
+        since = "" if found.unjoined_since is None else f"load their gateway's log since {_to_the_second(found.unjoined_since)}"
         table.add_row("engines' requests without a gateway's", grouped_count(found.unjoined), since)
     if found.unassigned:
         table.add_row("requests without a contract", grouped_count(found.unassigned), "ledger contract add FILE")
     for one in found.not_fresh:
-        span = f" from {instant_text(one.start)} to {instant_text(one.end)}" if one.start and one.end else ""
-        what = f"spans to compute again{span}" if one.spans else "days whose cold starts are not ranked"
-        table.add_row(f"{printable(one.contract)}: {what}", grouped_count(one.spans or one.unranked_days), "done by the next ledger settle")
+        span = f", {one.start:%Y-%m-%d} to {one.end:%Y-%m-%d}" if one.start and one.end else ""
+        what = "spans to compute again" if one.spans else "days whose cold starts are not ranked"
+        how = f"by the next ledger settle{span}"
+        table.add_row(f"{printable(one.contract)}: {what}", grouped_count(one.spans or one.unranked_days), how)
     lines = list(table.lines())[1:]
     yield from lines or [(Span("  nothing"),)]
 
@@ -82,6 +83,10 @@ def _waiting(found: Status) -> Iterator[Line]:
 def _headed(words: str) -> Iterator[Line]:
     yield ()
     yield (Span(words, Style.BOLD),)
+
+
+def _to_the_second(instant: datetime) -> str:
+    return instant_text(instant.replace(microsecond=0))
 
 
 def _figure(count: int) -> str:

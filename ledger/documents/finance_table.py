@@ -40,6 +40,15 @@ def warnings_of(statement: Statement) -> list[str]:
     return [*found, "an alert of the error budget is due"] if statement.budget.alert else found
 
 
+def _commands(statement: Statement) -> Iterator[str]:
+    """What shows the rows and requests that wait for somebody."""
+    unresolved = statement.unresolved
+    if unresolved.conflicts or unresolved.quarantined:
+        yield f"ledger quarantine list --contract {statement.contract.id} --period {statement.period}"
+    if unresolved.unassigned or unresolved.unjoined:
+        yield "ledger status"
+
+
 def outcome_words(statement: Statement) -> str:
     """What became of the promise, in a few words: `9 of 300 hours missed: 3 forgiven, 6 refunded`."""
     windows, budget = statement.windows, statement.budget
@@ -83,6 +92,8 @@ def _contract(statement: Statement) -> Iterator[Line]:
     yield from _counts(statement).lines()
     for warning in warnings_of(statement):
         yield _line(f"  ! {warning}", Style.YELLOW)
+    for command in _commands(statement):
+        yield _line(f"    see: {command}", Style.DIM)
 
 
 def _invoice_lines(statement: Statement) -> Table:

@@ -92,7 +92,7 @@ def _parsed(text: str) -> exp.Expr:
     except RecursionError as error:
         raise too_large from error
     except SqlglotError as error:
-        raise ExpressionRefused(f"{text!r}, which cannot be read: {str(error).splitlines()[0]}") from error
+        raise ExpressionRefused(f"{text!r}, which cannot be read") from error
     if len(trees) != 1 or trees[0] is None:
         raise ExpressionRefused(f"{text!r}, which is not one expression")
     tree = trees[0]

@@ -30,6 +30,7 @@ MOST_SKIPS = 100
 MOST_CHARACTERS = 200  # of its name, which each batch and each refused row has
 LARGEST_BYTES = 1_000_000
 BUILT_IN = Path(__file__).parent / "formats"
+_ONE_NAME = re.compile(r"[@$\w-]{1,40}")
 
 TEXTS = ("account", "request_id", "model", "queue", "cold_start", "node", "async_header")
 INTEGERS = ("input_tokens", "cached_input_tokens", "output_tokens", "status")
@@ -163,6 +164,11 @@ class Mapping:
         known = {name for name, sources in self.columns.items() if sources} | set(self.asks)
         lacking = [fact for fact, columns in FACTS.items() if known.isdisjoint(columns)]
         return tuple(fact for fact in lacking if not ("any latency" in lacking and fact in _PARTS_OF_LATENCY))
+
+    @property
+    def role(self) -> Role | None:
+        """Whose halves of requests its records are; None if they are requests."""
+        return self.halves.role if self.halves else None
 
     @property
     def is_unmeasured(self) -> bool:
@@ -501,6 +507,8 @@ class _Reader:
         try:
             return parse(text)
         except ExpressionRefused as error:
+            field = text if _ONE_NAME.fullmatch(text) else "when"
+            cure = f"correct it; a field with such a name as {field} stands in double quotes, in YAML in both: '\"{field}\"'"
             self.refuse(node, "expression", str(error), "fields, texts, numbers, + - * ||, comparisons, case, if, coalesce, nullif, lower, "
-                        "replace, split_part, regexp_extract, sum_of, elapsed_us, instant_us, row_number(), file_stem()")  # fmt: skip
+                        "replace, split_part, regexp_extract, sum_of, elapsed_us, instant_us, row_number(), file_stem()", cure)  # fmt: skip
             return None

@@ -22,7 +22,7 @@ from ledger.ingest.chunk import Chunk, Judge
 from ledger.ingest.event_rules import since_1970_us
 from ledger.ingest.given import Given
 from ledger.ingest.loader import Summary, load_file
-from ledger.ingest.mapping import Mapping, built_in_mappings, read_mapping
+from ledger.ingest.mapping import Mapping, Role, built_in_mappings, read_mapping
 from ledger.ingest.record_file import RecordFile, open_records
 from ledger.ingest.resubmission import REPAIR_ID
 from ledger.ingest.spend_log_table import TABLE, is_url, source_name, write_spend_logs
@@ -40,12 +40,13 @@ SHOWN_ROWS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReport:
-    """What became of one file. `error` is None unless it could not be read; `unmeasured` says that its format has no latency; `sample` are
-    rows as they would be stored (check only)."""
+    """What became of one file. `error` is None unless it could not be read; `role` is whose halves its records are, None of whole requests;
+    `unmeasured` says that its format has no latency; `sample` are rows as they would be stored (check only)."""
 
     path: str
     mapping: str | None
     summary: Summary
+    role: Role | None = None
     ignored: tuple[str, ...] = ()
     unmeasured: bool = False
     unknown: Unknown = field(default_factory=Unknown)
@@ -94,7 +95,7 @@ def ingest(
             summary = load_file(database, records, author=author, upkeep=looked_at, again=options.again, on_progress=on_progress)
             reports.append(
                 FileReport(
-                    path=name, mapping=records.mapping.name, summary=summary, ignored=records.ignored,
+                    path=name, mapping=records.mapping.name, summary=summary, role=records.mapping.role, ignored=records.ignored,
                     unmeasured=records.mapping.is_unmeasured, unknown=names.take(),
                 )
             )  # fmt: skip
@@ -127,7 +128,7 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
             )  # fmt: skip
             reports.append(
                 FileReport(
-                    path=name, mapping=records.mapping.name, summary=summary, ignored=records.ignored,
+                    path=name, mapping=records.mapping.name, summary=summary, role=records.mapping.role, ignored=records.ignored,
                     unmeasured=records.mapping.is_unmeasured, refused_rows=chunk.first_refused(SHOWN_ROWS),
                     sample=chunk.first_events(SHOWN_ROWS),
                 )

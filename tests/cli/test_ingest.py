@@ -13,7 +13,8 @@ from click.testing import CliRunner, Result
 
 from ledger.cli.main import cli
 from tests.conftest import RunLedger
-from tests.ingest.sample_rows import GOLDEN, HEADER, row, write_rows
+from tests.ingest.halves import engine, gateway, written
+from tests.ingest.sample_rows import GOLDEN, HEADER, MAPPINGS, row, write_rows
 
 ROOT = Path(__file__).parents[2]
 FORMATS = GOLDEN / "formats"
@@ -61,8 +62,8 @@ def test_check_shows_what_would_happen_and_needs_no_database(tmp_path: Path) -> 
     assert without_database("ingest", "--check", file).stdout == (
         f"{file} (canonical): 2 looked at = 1 fit + 1 refused (1 missing_field); 2026-05-06T10:00:00Z to 2026-05-06T10:00:00Z\n"
         "  line 3: missing_field: request_id is empty\n"
-        "  would store: received_at=2026-05-06 10:00:00+00, status=200, account=acme, request_id=r1, model=m, inference_us=90000, "
-        "input_tokens=10, cached_input_tokens=0, output_tokens=5, async_header=False, clock_clamped=False, queue=standard\n"
+        "  would store: account=acme, request_id=r1, model=m, received_at=2026-05-06T10:00:00Z, status=200,\n"
+        "    inference_us=90000, input_tokens=10, cached_input_tokens=0, output_tokens=5, queue=standard\n"
     )
     (checked,) = json.loads(without_database("ingest", "--check", "--format", "json", FORMATS / "langfuse.jsonl").stdout)["files"]
     assert checked["read"] == 15 == checked["new"] + checked["refused"] + sum(checked["skipped"].values())
@@ -72,6 +73,21 @@ def test_check_shows_what_would_happen_and_needs_no_database(tmp_path: Path) -> 
         "line": 11, "reason": "negative_duration", "detail": "elapsed_us(startTime, endTime) is '-200000', which is negative",
     }  # fmt: skip
     assert without_database("ingest", file).exit_code == 4
+
+
+def test_halves_and_conflicts_say_what_comes_next(tmp_path: Path, run_ledger: RunLedger) -> None:
+    gateways = written(tmp_path / "gateway.jsonl", [gateway("g"), gateway("h")])
+    engines = written(tmp_path / "engine.jsonl", [engine("s", "g")])
+    for role, file, words in (
+        ("gateway", gateways, "  2 usage_missing: without tokens; they wait for their engine's rows"),
+        ("engine", engines, "  merged: joined with their gateway's rows, or waiting for them"),
+    ):
+        assert words in run_ledger("ingest", "--mapping", MAPPINGS / f"{role}-half.yaml", file).stdout
+    checked = run_ledger("ingest", "--check", "--mapping", MAPPINGS / "engine-half.yaml", engines).stdout
+    assert "no requests by themselves" in checked and "  would store as engine's half: " in checked
+    rows = write_rows(tmp_path / "rows.csv", [row(request_id="r"), row(request_id="r", tokens=11)])
+    assert "1 conflict" in (said := run_ledger("ingest", rows).stdout) and "  conflict: stored with other content" in said
+    assert "wait" not in said
 
 
 def test_a_file_without_latency_says_so() -> None:

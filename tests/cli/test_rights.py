@@ -20,7 +20,7 @@ def test_a_missing_right_names_the_grant_that_gives_it(tmp_path: Path, run_ledge
         owner.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'p'".encode())
         try:
             granted: list[str] = []
-            requeue, void = ["quarantine", "requeue", "--set", "input_tokens=1"], ["void", "a", "--reason", "test"]
+            requeue, void = ["quarantine", "requeue", "--account", "acme", "--set", "input_tokens=1"], ["void", "a", "--reason", "test"]
             for command in (["ingest", file], requeue, void, ["status"]):
                 while (done := run_ledger(*command, database=url)).exit_code:
                     match = re.search(r"let the owner of the tables run: (GRANT .*)", done.stderr)

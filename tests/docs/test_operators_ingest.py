@@ -30,6 +30,7 @@ def test_the_commands_run_as_written(run_ledger: Callable[..., Result], tmp_path
     Path("gateway.yaml").write_text(re.findall(r"```yaml\n(schema: .+?)```", PAGE, re.DOTALL)[0])
     Path("access.csv.gz").write_bytes(gzip.compress(LOG.encode()))
     Path("new.csv").write_text(LOG)
+    Path("gateway.csv").write_text(LOG)
     specimens = {"vllm-bench.json": "vllm-bench.json", "aiperf.jsonl": "profile_export.jsonl", "llmperf.json": "llmperf.json",
                  "openrouter.json": "generations.json", "litellm.jsonl": "spend-logs.jsonl", "vllm-otlp.jsonl": "traces.jsonl"}  # fmt: skip
     for specimen, name in specimens.items():
@@ -44,14 +45,13 @@ def test_the_commands_run_as_written(run_ledger: Callable[..., Result], tmp_path
         result = run_ledger(*shlex.split(command), now="2026-06-01T00:00:00Z")
         assert result.exit_code == 0, f"{command}: {result.stderr}"
         said[command] = result.stdout
-    assert len(commands) == 11
+    assert len(commands) == 12
     assert (
         "3 read = 2 new + 0 duplicate + 0 conflict + 0 refused + 1 skipped (1 health_check);"
         in said["ingest --mapping gateway.yaml access.csv.gz"]
     )
-    assert (
-        "request_id=t/s1, model=deepseek-v4, queue_us=21400, e2e_us=2166000, input_tokens=1830,"
-        in said["ingest --check --mapping gateway.yaml new.csv"]
+    assert "status=200, queue_us=21400, e2e_us=2166000, input_tokens=1830," in " ".join(
+        said["ingest --check --mapping gateway.yaml new.csv"].split()
     )
 
 

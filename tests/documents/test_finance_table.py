@@ -60,6 +60,10 @@ def test_what_waits_for_somebody_and_what_changed_afterwards_is_a_warning(cases:
     counts = [warning.rsplit(": ", 1)[1] for warning in warnings_of(statement)]
     assert counts == ["1", "2", "3", "4", "5"]
     assert all(f"! {warning}" in shown(statement) for warning in warnings_of(statement))
+    seen = [line.strip() for line in shown(statement).splitlines() if line.startswith("    see: ")]
+    listed = f"see: ledger quarantine list --contract {statement.contract.id} --period {statement.period}"
+    assert seen == [listed, "see: ledger status"]
+    assert "see: " not in shown(replace(statement, unresolved=Unresolved()))
 
 
 def test_markup_and_control_characters_in_a_name_are_shown_and_do_nothing(cases: Path) -> None:

@@ -224,6 +224,9 @@ def test_a_load_of_halves_killed_at_any_step_ends_as_if_it_had_not_been(
 # -- halves that are sent in again
 
 
+TOKENS = ("--set", "input_tokens=7", "--set", "output_tokens=8")
+
+
 def requeued(halves: Halves, *arguments: str, role: str = "gateway") -> list[str]:
     """What became of each row that was sent in again."""
     mapping = MAPPINGS / f"{role}-half.yaml"
@@ -234,7 +237,7 @@ def requeued(halves: Halves, *arguments: str, role: str = "gateway") -> list[str
 def test_a_gateways_row_repaired_with_tokens_is_a_request_that_its_engine_does_not_overrule(halves: Halves) -> None:
     halves.load(gateway("g"))
     assert requeued(halves) == ["usage_missing"]
-    tokens = ("--set", "input_tokens=7", "--set", "output_tokens=8")
+    tokens = ("--account", "acme", *TOKENS)
     assert requeued(halves, *tokens, "--dry-run") == ["accepted"]
     assert halves.current() == {}
     assert requeued(halves, *tokens, "--reason", "from the bill of the engine") == ["accepted"]
@@ -253,7 +256,7 @@ def test_a_gateways_row_repaired_with_tokens_is_a_request_that_its_engine_does_n
     ]  # fmt: skip
     assert [one["withdrawn"] and one["withdrawn"]["kind"] for one in history["revisions"]] == ["join", None]
     assert [one["resolution"] for one in history["quarantine"]] == ["requeued"]
-    assert "gateway's row g of g" in halves.run_ledger("explain", "g").stdout
+    assert "gateway's row g\n" in halves.run_ledger("explain", "g").stdout
     assert halves.query("SELECT rows_new, rows_refused FROM batch JOIN resubmission USING (batch_id) ORDER BY batch_id") == [
         {"rows_new": 0, "rows_refused": 1}, {"rows_new": 1, "rows_refused": 0},
     ]  # fmt: skip
@@ -262,7 +265,7 @@ def test_a_gateways_row_repaired_with_tokens_is_a_request_that_its_engine_does_n
 
 def test_a_repaired_try_makes_its_request_whole_from_the_first_try_on(halves: Halves) -> None:
     halves.load(gateway("f", 1, call="c", code=500), gateway("a", 3, call="c"))
-    assert requeued(halves, "--set", "input_tokens=7", "--set", "output_tokens=8") == ["accepted"]
+    assert requeued(halves, "--account", "acme", *TOKENS) == ["accepted"]
     assert halves.current() == {"a": ("00:01.000", None, None, None, 2_500_000, 7, 8, 200)}
     halves.load(gateway("b", 3, call="c", **{"in": 7, "out": 8}))
     halves.load(gateway("e", 0, call="c", code=503))
@@ -284,7 +287,7 @@ def test_an_engines_row_that_is_repaired_joins_and_resolves_the_row_that_waits(h
 
 def test_a_row_that_is_repaired_but_for_its_tokens_waits_for_its_engine(halves: Halves) -> None:
     halves.load(gateway("g", ms=-1))
-    assert requeued(halves, "--set", "e2e_ms=500") == ["usage_missing"]
+    assert requeued(halves, "--account", "acme", "--set", "e2e_ms=500") == ["usage_missing"]
     halves.load(engine("s", "g"))
     assert halves.current() == {"g": JOINED}
     assert halves.query("SELECT resolution FROM quarantine") == [{"resolution": "joined"}]
@@ -293,11 +296,11 @@ def test_a_row_that_is_repaired_but_for_its_tokens_waits_for_its_engine(halves: 
 @pytest.mark.parametrize("setting", ["account=other", "request_id=other"])
 def test_a_half_that_waits_cannot_become_another_one(setting: str, halves: Halves) -> None:
     halves.load(gateway("g"))
-    assert requeued(halves, "--set", setting, "--set", "input_tokens=7", "--set", "output_tokens=8") == ["conflict"]
+    assert requeued(halves, "--account", "acme", "--set", setting, *TOKENS) == ["conflict"]
     whole = halves.folder / "whole.yaml"
     text = (MAPPINGS / "gateway-half.yaml").read_text()
     whole.write_text("".join(line for line in text.splitlines(True) if not line.startswith(("role", "record", "join"))))
-    done = halves.run_ledger("quarantine", "requeue", "--mapping", whole, "--set", "input_tokens=7", "--set", "output_tokens=8")
+    done = halves.run_ledger("quarantine", "requeue", "--account", "acme", "--mapping", whole, *TOKENS)
     assert done.exit_code == 1 and "stays the half that it is" in done.stdout
     assert halves.current() == {} and halves.query("SELECT account, repaired FROM observation") == [{"account": "acme", "repaired": False}]
 
@@ -307,7 +310,7 @@ def test_repairs_while_the_engine_is_loaded_leave_one_request_each(halves: Halve
     (process,) = _load([log], database_url)
     assert process.wait() == 0
     repair = [sys.executable, "-m", "ledger", "quarantine", "requeue", "--mapping", str(MAPPINGS / "gateway-half.yaml")]
-    repair += ["--set", "input_tokens=1", "--set", "output_tokens=1"]
+    repair += ["--account", "acme", "--set", "input_tokens=1", "--set", "output_tokens=1"]
     environment = {**os.environ, "LEDGER_DATABASE_URL": database_url}
     repairing = subprocess.Popen(repair, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     (loading,) = _load([spans], database_url)

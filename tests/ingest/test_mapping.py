@@ -154,3 +154,14 @@ def test_a_half_that_cannot_be_used_is_refused_with_its_place(old: str, new: str
     with pytest.raises(MappingRefused) as refused:
         read_mapping(file)
     assert (code, line) in [(finding.code, finding.line) for finding in refused.value.diagnostics]
+
+
+def test_a_field_that_is_a_word_of_the_expressions_is_refused_with_the_way_to_write_it(tmp_path: Path) -> None:
+    file = tmp_path / "one.yaml"
+    for name in ("when", "from", "select"):
+        file.write_text(GOOD.replace("model: model", f"model: {name}", 1))
+        with pytest.raises(MappingRefused, match=f"a field with such a name as {name} .*: '\"{name}\"'") as refused:
+            read_mapping(file)
+        assert "oken" not in str(refused.value)
+        file.write_text(GOOD.replace("model: model", f"model: '\"{name}\"'", 1))
+        assert (name,) in read_mapping(file).paths

@@ -201,9 +201,9 @@ def test_a_row_of_another_mapping_is_shown_in_canonical_columns_and_read_as_befo
         "input_tokens": "10",
     }  # fmt: skip
     assert (second["e2e_s"], third["received_at"]) == ("soon", "yesterday")
-    done = run_ledger("quarantine", "requeue", "--mapping", mapping, "--set", "e2e_ms=90", "--set", "received_at=2026-05-06T10:00:00Z",
-                      "--set", "output_tokens=9")  # fmt: skip
-    assert done.exit_code == 0
+    values = ["--set", "e2e_ms=90", "--set", "received_at=2026-05-06T10:00:00Z", "--set", "output_tokens=9"]
+    files = [run_ledger("quarantine", "requeue", "--file", file, "--mapping", mapping, *values) for file in ("x.jsonl", "y.jsonl")]
+    assert [done.exit_code for done in files] == [0, 0]
     stored = query("SELECT request_id, e2e_us, queue_us, output_tokens, source FROM event JOIN batch USING (batch_id) ORDER BY 1")
     assert [one[0] for one in stored] == sorted(f"t{place}{name}/{name}/{place}" for name in "xy" for place in (1, 2, 3))
     assert stored[0][1:] == (90_000, 2, 9, "x.jsonl") and stored[1][4] == "y.jsonl"
@@ -314,7 +314,7 @@ def test_rows_that_say_the_same_are_accepted_once_also_in_a_dry_run(
     run_ledger(
         "ingest", write_rows(tmp_path / "rows.csv", [refused("a"), refused("a", tokens="x"), row("acme", "").replace("10,5", "9,9")])
     )
-    send = ["quarantine", "requeue", "--set", "output_tokens=5", "--set", "request_id=a"]
+    send = ["quarantine", "requeue", "--file", "rows.csv", "--set", "output_tokens=5", "--set", "request_id=a"]
     numbers = [number for (number,) in query("SELECT quarantine_id FROM quarantine ORDER BY line")]
     told = ("accepted", "is stored already", "conflict: differs from the stored row in input_tokens")
     expected = "".join(f"{number} {what}\n" for number, what in zip(numbers, told, strict=True))
@@ -327,13 +327,22 @@ def test_a_line_that_is_no_record_can_be_sent_in_when_its_columns_are_set(tmp_pa
     done = run_ledger("quarantine", "requeue")
     assert (done.exit_code, "1 bad_text: nothing of the line could be kept" in done.stdout) == (1, True)
     values = ["account=acme", "request_id=b", "model=m", "received_at=2026-05-06T10:00:00Z", "input_tokens=1", "output_tokens=1"]
-    assert run_ledger("quarantine", "requeue", *(part for value in values for part in ("--set", value))).stdout == "1 accepted\n"
+    assert run_ledger("quarantine", "requeue", "1", *(part for value in values for part in ("--set", value))).stdout == "1 accepted\n"
     assert exported(run_ledger("quarantine", "export", "--output", "-").stdout) == []
     assert query("SELECT request_id FROM event ORDER BY 1") == [("b",), ("r",)]
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--set", "nope=1"], ["--set", "node"], ["--set", "node=a", "--set", "node=b"], ["1", "--from", "x"]], ids=" ".join
+    "arguments",
+    [
+        ["1", "--set", "nope=1"],
+        ["1", "--set", "node"],
+        ["1", "--set", "node=a", "--set", "node=b"],
+        ["1", "--from", "x"],
+        ["--set", "node=a"],
+        ["--from", "x", "--set", "node=a"],
+    ],
+    ids=" ".join,
 )
 def test_what_cannot_be_set_is_wrong_usage(database_of_one: Run, arguments: list[str]) -> None:
     assert database_of_one("quarantine", "requeue", *arguments).exit_code == 2
