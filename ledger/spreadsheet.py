@@ -1,4 +1,4 @@
-"""Texts from outside as cells of a CSV that people open in a spreadsheet, which runs what looks like a formula; and back again.
+"""CSV that people open in a spreadsheet and save: cells that it would run as a formula, and back again; and what it separates cells by.
 
 Source: OWASP, "CSV Injection".
 """
@@ -27,3 +27,12 @@ def restored(cell: str) -> str:
     ('=1', '=1', "'tis")
     """
     return cell.removeprefix("'")
+
+
+def delimiter_of(headings: str) -> str:
+    """What separates the cells of a file that begins with this line: spreadsheets save commas, semicolons or tabs, by the language.
+
+    >>> delimiter_of("node;at;percent"), delimiter_of("request_id")
+    (';', ',')
+    """
+    return next((one for one in ",;\t" if one in headings), ",")

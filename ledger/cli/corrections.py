@@ -5,6 +5,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -60,9 +61,10 @@ def void(
       ledger void --ids withdrawn.csv --reason "agreed with the customer"
     """
     which = RequestFilter(account=account, model=model, node=node, status=status, start=start, end=end, source=source)
-    of_filter = any(part is not None for part in (model, node, status, start, end, source))
-    ways = [request_id is not None, ids is not None, of_filter or (account is not None and request_id is None and ids is None)]
-    if sum(ways) != 1:
+    is_one, in_file = request_id is not None, ids is not None
+    # An account says also whose the ids are.
+    by_filter = which.names_requests if not (is_one or in_file) else replace(which, account=None).names_requests
+    if is_one + in_file + by_filter != 1:
         choices = "--account, --model, --node, --status, --from, --until or --file"
         raise click.UsageError(f"name one request, or --ids FILE, or choose by {choices}")
     if skip_unknown and ids is None:

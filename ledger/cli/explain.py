@@ -7,11 +7,11 @@ import click
 
 from ledger.cli.options import echo_json, format_option, pass_database
 from ledger.cli.output import echo, wrapped
+from ledger.cli.refused_row import row_json
 from ledger.documents.number import instant_text
 from ledger.printable import printable
 from ledger.store.database import Database
-from ledger.store.histories import HalfStory, Load, RevisionStory, Withdrawal
-from ledger.store.quarantine import RefusedRow
+from ledger.store.histories import Load, StoredHalf, StoredRevision, Withdrawal
 from ledger.workflows.explain import RequestHistory, explain_request
 
 _WORDS = {"void": "withdrawn", "correct": "withdrawn for a correction", "join": "withdrawn, because its other half came"}
@@ -47,7 +47,7 @@ def _history_lines(history: RequestHistory) -> Iterator[str]:
         yield f"{name} counts, in revision {history.stands.revision}"
     else:
         yield f"{name} is withdrawn and counts no more"
-    before: RevisionStory | None = None
+    before: StoredRevision | None = None
     for revision in history.revisions:
         yield f"revision {revision.revision}: {_load_words(revision.load)}"
         for field, value in revision.fields.items():
@@ -123,27 +123,13 @@ def _history_json(history: RequestHistory) -> dict[str, object]:
             for one in history.revisions
         ],
         "halves": [_half_json(one) for one in history.halves],
-        "quarantine": [_refused_json(one) for one in history.refused],
+        "quarantine": [row_json(one) for one in history.refused],
     }
 
 
-def _half_json(half: HalfStory) -> dict[str, object]:
+def _half_json(half: StoredHalf) -> dict[str, object]:
     names = ("role", "account", "record_id", "request_id", "trace", "header", "repaired")
     return {name: getattr(half, name) for name in names} | {"load": _load_json(half.load), "fields": _fields_json(half.fields)}
-
-
-def _refused_json(row: RefusedRow) -> dict[str, object]:
-    return {
-        "id": row.quarantine_id,
-        "file": row.source,
-        "line": row.line,
-        "reason": row.reason,
-        "detail": row.detail,
-        "resolution": row.resolution,
-        "resolution_reason": row.resolution_reason,
-        "resolved_by": row.resolved_by,
-        "resolved_at": instant_text(row.resolved_at) if row.resolved_at else None,
-    }
 
 
 def _load_json(load: Load) -> dict[str, object]:

@@ -9,7 +9,8 @@ from ledger.cli.options import echo_json, format_option
 from ledger.cli.output import echo
 from ledger.errors import LedgerError
 from ledger.ingest.given import Asked
-from ledger.ingest.mapping import BUILT_IN, Mapping, built_in_mappings
+from ledger.ingest.mapping import Mapping
+from ledger.ingest.mapping_file import BUILT_IN, built_in_mappings
 
 _EXAMPLE = """\b
 Examples:

@@ -3,12 +3,12 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 
 import click
 
-from ledger.cli.options import author_option, echo_json, format_option
+from ledger.cli.options import author_option, echo_json, format_option, parsed
 from ledger.cli.output import echo, wrapped
 from ledger.contract.scalar import parse_duration
 from ledger.documents.number import instant_text
@@ -16,6 +16,7 @@ from ledger.ingest.event_rules import Reason
 from ledger.ingest.given import Given, instant_us
 from ledger.ingest.loader import Summary
 from ledger.ingest.mapping import Role
+from ledger.instant import instant_of
 from ledger.printable import printable
 from ledger.store.database import open_database
 from ledger.workflows.ingest import CHECKED_ROWS, ENDINGS, FileReport, IngestOptions, check_files
@@ -39,18 +40,6 @@ _SHOWN_FIRST = ("account", "request_id", "model", "received_at", "status")
 SHOWN_NAMES = 10  # accounts, models or queues of a file that no contract knows
 
 
-def _parsed(parse: Callable[[str], int]) -> Callable[[click.Context, click.Parameter, str | None], int | None]:
-    """A callback that reads an option as contracts read the same kind of value."""
-
-    def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
-        try:
-            return None if value is None else parse(value)
-        except ValueError as error:
-            raise click.BadParameter(str(error), ctx, param) from error
-
-    return callback
-
-
 @click.command(epilog=_EXAMPLE)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option("--mapping", metavar="FILE", type=click.Path(path_type=Path), help="How to read the files: a mapping of your own (YAML).")
@@ -60,12 +49,10 @@ def _parsed(parse: Callable[[str], int]) -> Callable[[click.Context, click.Param
 @click.option(
     "--start",
     metavar="INSTANT",
-    callback=_parsed(instant_us),
+    callback=parsed(instant_us),
     help="From when a file without instants counts, such as 2026-05-01T00:00:00Z.",
 )
-@click.option(
-    "--step", metavar="DURATION", callback=_parsed(parse_duration), help="From one record of such a file to the next, such as 1s."
-)
+@click.option("--step", metavar="DURATION", callback=parsed(parse_duration), help="From one record of such a file to the next, such as 1s.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if a row was refused or is in conflict.")
 @click.option("--check", is_flag=True, help=f"Only show what would happen to the first {CHECKED_ROWS:,} rows of each file.")
 @click.option("--again", is_flag=True, help="Load content that was loaded under another mapping, or with other options.")
@@ -266,6 +253,4 @@ def _unknown_json(unknown: Unknown) -> dict[str, object]:
 
 
 def _instant(instant_us: int | None) -> str | None:
-    if instant_us is None:
-        return None
-    return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant_us)).isoformat().replace("+00:00", "Z")
+    return None if instant_us is None else instant_text(instant_of(instant_us))

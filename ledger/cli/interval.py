@@ -13,6 +13,7 @@ from ledger.cli.output import echo
 from ledger.contract.scalar import duration_text, parse_share
 from ledger.documents.number import grouped_count, instant_text
 from ledger.documents.text_table import Table, write_lines
+from ledger.instant import MICROSECOND
 from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.store.intervals import Interval
@@ -20,8 +21,6 @@ from ledger.workflows.interval import KINDS, add_intervals, list_intervals
 
 if TYPE_CHECKING:
     from ledger.workflows.detect_interval import Detected
-
-MICROSECOND = timedelta(microseconds=1)
 
 
 @click.command(epilog="\b\nExample:\n  ledger interval add breakers.csv")
@@ -35,7 +34,7 @@ def add(database: Database, file: Path, dry_run: bool, author: str) -> None:
     kind is circuit_breaker, where an empty node means any, or model_load, which needs its node and its model. Adding a file again adds
     nothing. Intervals may overlap: a breaker was open where any of them says so.
     """
-    done = add_intervals(database, file, author=author, is_dry_run=dry_run)
+    done = add_intervals(database, file, author=author, dry_run=dry_run)
     echo(f"{done.read} read, {done.new} {'would be ' if dry_run else ''}new")
 
 
@@ -96,7 +95,7 @@ def detect(
       ledger interval detect ratio.json --unit percent --node-label instance --add
     """
     from ledger.ingest.gpu_memory import SELECTOR
-    from ledger.ingest.prometheus_source import Asked
+    from ledger.ingest.prometheus_source import SampleQuery
     from ledger.workflows.detect_interval import BreakerRule, detect_intervals, record_detected, write_intervals
 
     if not places and not servers:
@@ -104,8 +103,8 @@ def detect(
     if dry_run and not is_added:
         raise click.UsageError("--dry-run tries --add; without it nothing is recorded")
     rule = BreakerRule(above=above, for_us=for_us, gap_us=gap_us, node_label=node_label, unit=unit)
-    asked = Asked(query=query or SELECTOR, start=start, end=end, step_us=step_us)
-    found = detect_intervals([*places, *servers], rule, asked)
+    wanted = SampleQuery(query=query or SELECTOR, start=start, end=end, step_us=step_us)
+    found = detect_intervals([*places, *servers], rule, wanted)
     if output is not None:
         write_intervals(found.intervals, output)
     added = None
@@ -113,7 +112,7 @@ def detect(
         from ledger.store.database import open_database
 
         with open_database(url) as database:
-            added = record_detected(database, found, author=author, is_dry_run=dry_run).new
+            added = record_detected(database, found, author=author, dry_run=dry_run).new
     if output_format == "json":
         counts = {name: getattr(found, name) for name in ("nodes", "gpus", "samples", "left_out", "gaps")}
         echo_json({"intervals": [_json(one) for one in found.intervals], **counts, "added": added, "dry_run": dry_run})

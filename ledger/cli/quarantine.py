@@ -23,6 +23,7 @@ from ledger.cli.options import (
     said,
 )
 from ledger.cli.output import echo
+from ledger.cli.refused_row import outcome_words, row_json, rows_words
 from ledger.documents.number import instant_text
 from ledger.ingest.event_rules import Reason
 from ledger.printable import printable
@@ -33,7 +34,6 @@ from ledger.workflows.quarantine import RowHistory, contract_share, count_quaran
 
 QUARANTINE_ID = click.IntRange(min=1, max=LARGEST_ID)
 _REASON = click.Choice([str(reason) for reason in Reason])
-OUTCOMES = {"duplicate": "is stored already", "resolved": "was resolved before"}  # in words; the others are words
 
 row_ids = click.argument("ids", type=QUARANTINE_ID, nargs=-1, metavar="[ID...]")
 
@@ -106,7 +106,7 @@ def list_rows(database: Database, wanted: RowFilter, state: str, limit: int | No
     rows = list_quarantine(database, wanted, most=limit)
     match output_format:
         case "json":
-            echo_json_each(map(_row_json, rows))
+            echo_json_each(map(row_json, rows))
         case "csv":
             _write_csv(["id", *_LISTED], ([row.quarantine_id, *_listed(row)] for row in rows))
         case _:
@@ -193,37 +193,14 @@ _LISTED = (
 
 
 def _listed(row: RefusedRow) -> list[object]:
-    found = _row_json(row)
+    found = row_json(row)
     return [found[name] for name in _LISTED]
-
-
-def rows_words(count: int) -> str:
-    """So many rows."""
-    return "1 row" if count == 1 else f"{count:,} rows"
 
 
 def _row_line(row: RefusedRow) -> str:
     account = f" {row.account}" if row.account else ""
     done = f" [{row.resolution}: {row.resolution_reason}]" if row.resolution else ""
     return printable(f"{row.quarantine_id}{account} {row.source}:{row.line} {row.reason}: {row.detail}{done}")
-
-
-def _row_json(row: RefusedRow) -> dict[str, object]:
-    return {
-        "id": row.quarantine_id,
-        "file": row.source,
-        "line": row.line,
-        "reason": row.reason,
-        "detail": row.detail,
-        "account": row.account,
-        "received_at": instant_text(row.received_at) if row.received_at else None,
-        "request_id": row.request_id,
-        "fields": row.fields,
-        "resolution": row.resolution,
-        "resolution_reason": row.resolution_reason,
-        "resolved_by": row.resolved_by,
-        "resolved_at": instant_text(row.resolved_at) if row.resolved_at else None,
-    }
 
 
 def _history_lines(history: RowHistory) -> Iterator[str]:
@@ -237,9 +214,8 @@ def _history_lines(history: RowHistory) -> Iterator[str]:
     yield printable(f"{instant_text(row.loaded_at)} refused by {row.loaded_by}: {loaded}")
     for again in history.resubmissions:
         values = "".join(f", {name}={value}" for name, value in again.values_set.items())
-        outcome = f"{again.outcome}: {again.detail}" if again.detail else OUTCOMES.get(again.outcome, again.outcome)
         how = f"({again.reason}) under the mapping {again.mapping}{values}"
-        yield printable(f"{instant_text(again.at)} sent in again by {again.author} {how}: {outcome}")
+        yield printable(f"{instant_text(again.at)} sent in again by {again.author} {how}: {outcome_words(again.outcome, again.detail)}")
     if row.resolved_at:
         yield printable(f"{instant_text(row.resolved_at)} {row.resolution} by {row.resolved_by}: {row.resolution_reason}")
     else:
@@ -260,7 +236,7 @@ def _next_steps(row: RefusedRow) -> Iterator[str]:
 
 def _history_json(history: RowHistory) -> dict[str, object]:
     row = history.row
-    return _row_json(row) | {
+    return row_json(row) | {
         "load": row.batch_id,
         "mapping": row.mapping,
         "refused_at": instant_text(row.loaded_at),

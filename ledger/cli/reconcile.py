@@ -12,9 +12,9 @@ from ledger.cli.output import echo
 from ledger.documents.number import decimal_text, grouped_count, instant_text
 from ledger.documents.text_table import Span, Style, Table, write_lines
 from ledger.ingest.engine_counters import SELECTOR
-from ledger.ingest.event_rules import since_1970_us
 from ledger.ingest.prometheus import Number, decimal_of, read_scrape
-from ledger.ingest.prometheus_source import Asked, read_file, series_at
+from ledger.ingest.prometheus_source import SampleQuery, read_file, series_at
+from ledger.instant import since_1970_us
 from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.workflows.reconcile import Reconciled, Reconciliation, Telemetry
@@ -79,8 +79,8 @@ def reconcile(
         series = [one for place, at_us in zip(scrapes, instants, strict=True) for one in read_scrape(read_file(place), at_us, place)]
     else:
         earlier, later = start and start - MARGIN, end and end + MARGIN
-        asked = Asked(query=SELECTOR, start=earlier, end=later, step_us=step_us)
-        series = [one for place in places for one in series_at(place, asked)]
+        wanted = SampleQuery(query=SELECTOR, start=earlier, end=later, step_us=step_us)
+        series = [one for place in places for one in series_at(place, wanted)]
     telemetry = Telemetry(
         series=series, start=start, end=end, by_day=not scrapes, edge_us=edge_us or (BY_HAND_US if scrapes else None)
     )  # fmt: skip

@@ -9,7 +9,8 @@ import click
 
 from ledger.cli.options import author_option, echo_json_each, format_option, pass_database, said, settings
 from ledger.cli.output import echo
-from ledger.cli.quarantine import OUTCOMES, row_filters, row_ids, rows_words
+from ledger.cli.quarantine import row_filters, row_ids
+from ledger.cli.refused_row import outcome_words, rows_words
 from ledger.store.database import Database
 from ledger.store.quarantine import RowFilter
 from ledger.workflows.repair import export_rows, requeue_table, write_table
@@ -69,7 +70,7 @@ def requeue(
         echo_json_each({"id": one.quarantine_id, "outcome": one.outcome, "detail": one.detail or None} for one in told)
     else:
         for one in told:
-            echo(_outcome_line(one))
+            echo(f"{one.quarantine_id} {outcome_words(one.outcome, one.detail)}")
     unchanged = outcomes.pop(UNCHANGED, 0)
     if unchanged:
         echo(f"{rows_words(unchanged)} left alone: nothing was changed in the table; name them to send them in as they are", err=True)
@@ -129,7 +130,3 @@ def _counted(done: Iterator[Requeued], outcomes: Counter[str]) -> Iterator[Reque
         outcomes[one.outcome] += 1
         if one.outcome != UNCHANGED:
             yield one
-
-
-def _outcome_line(one: Requeued) -> str:
-    return f"{one.quarantine_id} " + (f"{one.outcome}: {one.detail}" if one.detail else OUTCOMES.get(one.outcome, one.outcome))

@@ -29,6 +29,7 @@ from ledger.contract.expression import (
 )
 from ledger.contract.model import Async, CircuitBreaker, Contract
 from ledger.contract.scalar import duration_text
+from ledger.instant import MICROSECOND
 
 BREAKER_SHARE = Fraction(5, 100)  # of the month; more means that the breaker, and not the objective, rules
 
@@ -65,7 +66,7 @@ def lint_breaker_share(
     for start, end in sorted(intervals):
         covered += max(min(end, period_end) - max(start, covered_until), timedelta())
         covered_until = max(covered_until, min(end, period_end))
-    share = Fraction(covered // timedelta(microseconds=1), (period_end - period_start) // timedelta(microseconds=1))
+    share = Fraction(covered // MICROSECOND, (period_end - period_start) // MICROSECOND)
     if share <= BREAKER_SHARE:
         return ()
     found = f"an open circuit breaker for {_percent(share)} of the period"

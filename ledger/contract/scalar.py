@@ -261,6 +261,17 @@ class Span:
     from_us: int
     until_us: int | None
 
+    @property
+    def edges_us(self) -> tuple[int, ...]:
+        """The latencies that the text names, the lower one first, whether they are inside or not.
+
+        >>> parse_span("0.1s..300ms").edges_us, parse_span("> 300ms").edges_us
+        ((100000, 300000), (300000,))
+        """
+        match = _SPAN.fullmatch(self.text)
+        assert match is not None
+        return tuple(parse_duration(match[name]) for name in ("edge", "low", "high") if match[name])
+
 
 _SPAN = re.compile(
     r" *(?:(?P<op><=|<|>=|>) *(?P<edge>[0-9][^ ]*)"

@@ -5,12 +5,10 @@ time has to lie between two samples above, and where samples are missing there i
 decision record breaker-intervals.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median_low
 
-Span = tuple[int, int]  # [start, end) in microseconds since 1970
+from ledger.ingest.span import Span, step_us
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,19 +51,3 @@ def spans_above(samples: Iterable[tuple[int, bool]], *, for_us: int, gap_us: int
     if before is not None:
         close(before)
     return Above(spans=tuple(spans), gaps=gaps)
-
-
-def step_us(at_us: Sequence[int]) -> int:
-    """The usual distance of instants in order, the lower median; 0 of fewer than two."""
-    return median_low([later - earlier for earlier, later in pairwise(at_us)]) if len(at_us) > 1 else 0
-
-
-def union(spans: Iterable[Span]) -> tuple[Span, ...]:
-    """The instants that lie in any of the spans, as spans by start that do not touch."""
-    joined: list[Span] = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((start, end))
-    return tuple(joined)

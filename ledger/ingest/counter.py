@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ledger.ingest.breaker import Span, union
 from ledger.ingest.prometheus import Number, Series
+from ledger.ingest.span import Span, union
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

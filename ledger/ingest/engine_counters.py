@@ -9,8 +9,8 @@ from enum import StrEnum
 from fractions import Fraction
 from statistics import median_low
 
-from ledger.ingest.breaker import step_us
 from ledger.ingest.prometheus import NAME, Series, exact, merged
+from ledger.ingest.span import step_us
 
 MODEL_LABEL = "model_name"
 _LATENCY = "vllm:e2e_request_latency_seconds_bucket"

@@ -7,14 +7,12 @@ A record that is half of a request is judged by the rules that its half has to k
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 import duckdb
 
 from ledger.ingest.mapping import DURATIONS, INTEGERS, TYPED, Role
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LONGEST_TEXT = 200  # characters
 LARGEST_TOKENS = 10**12
 LONGEST_US = 30 * 86_400 * 1_000_000
@@ -81,10 +79,7 @@ def _rules(role: Role | None) -> tuple[Rule, ...]:
             condition="lower(async_header_text) NOT IN ('true', 'false')",
             detail="'async_header is ' || quoted(async_header_text) || ', expected true or false'",
         ),
-        *(
-            Rule(reason=Reason.MISSING_FIELD, condition=f"{name} IS NULL", detail=f"'{name} is empty'")
-            for name in needed
-        ),
+        *(Rule(reason=Reason.MISSING_FIELD, condition=f"{name} IS NULL", detail=f"'{name} is empty'") for name in needed),
         Rule(
             reason=Reason.MISSING_FIELD,
             condition="received_at_text IS NULL AND received_at_value IS NULL",
@@ -297,11 +292,6 @@ _JUDGED = ", ".join(
         *(f"{value} AS event_{name}" for name, value in EVENT_COLUMNS.items()),
     ]
 )
-
-
-def since_1970_us(instant: datetime) -> int:
-    """Microseconds since 1970 of an aware instant, exactly."""
-    return (instant - EPOCH) // timedelta(microseconds=1)
 
 
 def define_macros(connection: duckdb.DuckDBPyConnection) -> None:

@@ -5,10 +5,10 @@ Takes texts of options and gives a `Given`; a mapping is filled with it, and its
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from ledger.contract.scalar import parse_instant
+from ledger.instant import since_1970_us
 
 
 class Asked(StrEnum):
@@ -57,4 +57,4 @@ class Given:
 
 def instant_us(text: object) -> int:
     """Microseconds since 1970 of an RFC 3339 text with an offset. Raises ValueError, in words, if it is none."""
-    return (parse_instant(text) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    return since_1970_us(parse_instant(text))

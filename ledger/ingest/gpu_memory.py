@@ -12,8 +12,9 @@ from typing import Literal
 
 from ledger.contract.scalar import parse_instant
 from ledger.errors import LedgerError
-from ledger.ingest.event_rules import since_1970_us
 from ledger.ingest.prometheus import NAME, Number, Series, exact, joined, merged
+from ledger.instant import since_1970_us
+from ledger.spreadsheet import delimiter_of
 
 Unit = Literal["percent", "share"]
 
@@ -44,7 +45,7 @@ def csv_series(content: bytes, place: str) -> list[Series]:
         lines = content.decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise LedgerError(f"{place}: not UTF-8", cure="save the file as UTF-8") from error
-    delimiter = next((one for one in ",;\t" if lines and one in lines[0]), ",")
+    delimiter = delimiter_of(lines[0] if lines else "")
     reader = csv.DictReader(lines, delimiter=delimiter, strict=True)
     rows: dict[tuple[str, str], list[tuple[int, Number | None, Number | None]]] = {}
     try:

@@ -20,9 +20,10 @@ from sqlalchemy.exc import OperationalError
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
 from ledger.ingest.chunk import Chunk, Judge
-from ledger.ingest.event_rules import Reason, since_1970_us
+from ledger.ingest.event_rules import Reason
 from ledger.ingest.mapping import Role
 from ledger.ingest.record_file import RecordFile
+from ledger.instant import since_1970_us
 from ledger.store.database import Database
 from ledger.store.events import (
     Batch,

@@ -149,7 +149,7 @@ def decimal_of(number: Number, digits: int = 6) -> Decimal:
     return Decimal(round(number * 10**digits)).scaleb(-digits)
 
 
-def instant_us(text: str) -> int:
+def _instant_us(text: str) -> int:
     """Microseconds since 1970 of decimal seconds, rounded half even."""
     seconds, _, rest = text.partition(".")
     if len(seconds) == 10 and seconds.isdecimal() and len(rest) <= 6 and (rest.isdecimal() or not rest) and text.isascii():
@@ -185,7 +185,7 @@ def _series(result: object) -> Series:
         if number is None:
             not_numbers += 1
         else:
-            at_us.append(instant_us(instant))
+            at_us.append(_instant_us(instant))
             values.append(number)
     return Series(labels=labels, at_us=at_us, values=values, not_numbers=not_numbers)
 

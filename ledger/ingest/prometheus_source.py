@@ -20,8 +20,8 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlencode, urlsplit, urlunsplit
 
 from ledger.errors import LedgerError
-from ledger.ingest.event_rules import since_1970_us
 from ledger.ingest.prometheus import Series, cut, read_answer
+from ledger.instant import since_1970_us
 
 MOST_BYTES = 128 << 20  # of a file or an answer
 PIECE_BYTES = 1 << 16
@@ -42,7 +42,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class SampleQuery:
     """What is looked at: a query, and the samples of it in [start, end], None for all that a file has. A server is asked for what the query
     gives at every step; without a step for raw samples, and the query is a selector then."""
 
@@ -52,18 +52,18 @@ class Asked:
     step_us: int | None = None
 
 
-def series_at(place: str, asked: Asked, read: Callable[[bytes, str], list[Series]] = read_answer) -> Iterator[Series]:
+def series_at(place: str, wanted: SampleQuery, read: Callable[[bytes, str], list[Series]] = read_answer) -> Iterator[Series]:
     """The series of a server (a URL) or a file, which `read` makes of its bytes; only samples of the span. Raises LedgerError."""
-    start_us = None if asked.start is None else since_1970_us(asked.start)
-    end_us = None if asked.end is None else since_1970_us(asked.end)
+    start_us = None if wanted.start is None else since_1970_us(wanted.start)
+    end_us = None if wanted.end is None else since_1970_us(wanted.end)
     if not is_url(place):
         answers: Iterable[list[Series]] = [read(read_file(place), place)]
     elif start_us is None or end_us is None or end_us <= start_us:
         raise LedgerError("a server has to be asked for a span", cure="give --from and a later --until", exit_code=2)
-    elif asked.step_us:
-        answers = evaluated(server_at(place), asked.query, start_us, end_us, asked.step_us)
+    elif wanted.step_us:
+        answers = evaluated(server_at(place), wanted.query, start_us, end_us, wanted.step_us)
     else:
-        answers = raw_samples(server_at(place), asked.query, start_us, end_us)
+        answers = raw_samples(server_at(place), wanted.query, start_us, end_us)
     for answer in answers:
         yield from (cut(series, start_us, end_us) for series in answer)
 

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,11 +20,12 @@ from sqlglot import exp
 
 from ledger.errors import LedgerError
 from ledger.ingest.chunk import LONGEST_FIELD, Chunk, Judge
-from ledger.ingest.event_rules import since_1970_us
 from ledger.ingest.expression import FILE_STEM_COLUMN, MACROS, RECORD_COLUMN, Compiled, field_column, field_key
-from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, INTEGERS, TEXTS, TYPED, FileFormat, built_in_mappings
+from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, INTEGERS, TEXTS, TYPED, FileFormat
 from ledger.ingest.mapping import Mapping as SourceMapping
+from ledger.ingest.mapping_file import built_in_mappings
 from ledger.ingest.record_file import RecordFile, file_stem, literal, load_writer
+from ledger.instant import since_1970_us
 
 CANONICAL = "canonical"
 REPAIR_ID = "quarantine_id"  # a column of the tables in which people repair rows
@@ -34,10 +36,13 @@ _SET = "="  # begins the key of a canonical column that was set
 
 Fields = Mapping[str, str | None]
 
+_UNITS = ("us", "ms", "s")
+# By duration, the columns that have it: one for each unit.
+DURATION_COLUMNS = {name: tuple(f"{name.removesuffix('_us')}_{unit}" for unit in _UNITS) for name in DURATIONS}
 # The canonical columns, in the order in which people read them.
 CANONICAL_COLUMNS = (
     *("account", "request_id", "model", "received_at"),
-    *(f"{name.removesuffix('_us')}_{unit}" for name in DURATIONS for unit in ("us", "ms", "s")),
+    *chain.from_iterable(DURATION_COLUMNS.values()),
     *INTEGERS,
     *("queue", "cold_start", "async_header", "node"),
 )
@@ -147,10 +152,10 @@ _CANONICAL_TEXTS = {
     "received_at": "CASE WHEN received_at_power IS NULL THEN received_at_text ELSE coalesce(replace(make_timestamp(within_calendar("
     "scaled_decimal(received_at_text, received_at_power)))::VARCHAR, ' ', 'T') || 'Z', received_at_text) END",
     **{
-        f"{name.removesuffix('_us')}_{unit}": f"CASE {name}_power WHEN {DURATION_POWERS[unit]} THEN {name}_text "
+        column: f"CASE {name}_power WHEN {DURATION_POWERS[unit]} THEN {name}_text "
         + (f"WHEN {DURATION_POWERS['ns']} THEN {_US.format(name=name)} END" if unit == "us" else "END")
-        for name in DURATIONS
-        for unit in ("us", "ms", "s")
+        for name, columns in DURATION_COLUMNS.items()
+        for column, unit in zip(columns, _UNITS, strict=True)
     },
 }
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from sqlglot import exp
 
 from ledger.contract.model import ColdStart
+from ledger.instant import MICROSECOND
 from ledger.rating import sql
 
 OWN = "true"  # the value of `cold_start` that makes a request a cold start of its own
@@ -18,7 +19,7 @@ def identity(loads: Sequence[tuple[str, str, str, datetime, datetime]]) -> exp.E
     """The id of the cold start that delayed an event, null for none: its own, else the first load (id, node, model, start, end) of
     its node and model that overlaps its wait [received_at, received_at + queue_us)."""
     own, received_at, wait_us = sql.column("cold_start"), sql.column("received_at"), sql.column("queue_us")
-    wait_end = exp.Add(this=received_at, expression=exp.Mul(this=wait_us, expression=sql.span(timedelta(microseconds=1))))
+    wait_end = exp.Add(this=received_at, expression=exp.Mul(this=wait_us, expression=sql.span(MICROSECOND)))
     overlapping = [
         (
             sql.both(

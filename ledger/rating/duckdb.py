@@ -6,7 +6,7 @@ gives timestamps to Python only with the help of a time zone library. The dialec
 
 import json
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, ClassVar
 
 import duckdb
@@ -14,11 +14,9 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.generators.duckdb import DuckDBGenerator
 
+from ledger.instant import instant_of, since_1970_us
 from ledger.rating import sql
 from ledger.settlement.cell import CELL_COLUMNS
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 
 
 class Microseconds(DuckDB):
@@ -49,11 +47,6 @@ class Microseconds(DuckDB):
             return f"(({instant} - {origin}) // {step} * {step} + {origin})"
 
 
-def since_1970_us(instant: datetime) -> int:
-    """Microseconds since 1970."""
-    return (instant - EPOCH) // MICROSECOND
-
-
 def all_of(relation: str) -> exp.Select:
     """Every row of a relation that holds standing events with the canonical columns, `received_at` in microseconds since 1970."""
     return exp.select(exp.Star()).from_(exp.to_table(relation, quoted=True))
@@ -78,7 +71,7 @@ class ComputedCells:
 
     def instant(self, value: int) -> datetime:
         """The instant of a value in a row."""
-        return EPOCH + value * MICROSECOND
+        return instant_of(value)
 
     def keep_rows(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> None:
         """Make a temporary table of these rows; columns are (name, type), instants are given as such."""

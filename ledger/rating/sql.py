@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 
 from sqlglot import exp
 
-MICROSECOND = timedelta(microseconds=1)
+from ledger.instant import MICROSECOND
+
 COMPARE: dict[str, type[exp.Binary]] = {"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE, "==": exp.EQ, "!=": exp.NEQ}
 
 

@@ -16,7 +16,7 @@ from ledger.store.connection import Connection, fetch
 LONGEST = timedelta(days=1)  # requests that took longer are not looked for: they would cost a scan of the month before
 
 
-class Source(StrEnum):
+class RowKind(StrEnum):
     """What a sum is of: rows of engines, one for each choice; events that have the figures of such rows; events that do not."""
 
     ENGINE = "engine"
@@ -34,7 +34,7 @@ class EndedRequests:
     that long, and `exactly` how many of these took exactly that long, to the microsecond.
     """
 
-    source: Source
+    kind: RowKind
     model: str
     is_cancelled: bool
     began: int
@@ -52,7 +52,7 @@ class EndedRequests:
 
 
 _SERVED = """
-SELECT CASE WHEN r.merged THEN 'joined' ELSE 'alone' END AS source, e.model, e.status, e.received_at, {amounts_e}
+SELECT CASE WHEN r.merged THEN 'joined' ELSE 'alone' END AS kind, e.model, e.status, e.received_at, {amounts_e}
 FROM event e
 LEFT JOIN formed_request d ON d.account = e.account AND d.request_id = e.request_id
 LEFT JOIN engine_request r ON r.of_account = d.account AND r.of_request = d.of_request AND r.merged
@@ -71,7 +71,7 @@ _SUMS = """
 WITH served AS MATERIALIZED ({served}), ended AS (
     SELECT *, received_at + coalesce(latency_us, 0) * interval '1 microsecond' AS ended_at FROM served
 )
-SELECT source, model, status = 499, width_bucket(received_at, %(instants)s), width_bucket(ended_at, %(instants)s), count(*), {sums}
+SELECT kind, model, status = 499, width_bucket(received_at, %(instants)s), width_bucket(ended_at, %(instants)s), count(*), {sums}
 FROM ended WHERE ended_at >= %(first)s GROUP BY 1, 2, 3, 4, 5
 """
 
@@ -94,7 +94,7 @@ def ended_requests(connection: Connection, instants: Sequence[datetime], edges_u
     width, edges = len(EndedRequests.__slots__) - 2, len(edges_us)
     return [
         EndedRequests(
-            source=Source(row[0]),
+            kind=RowKind(row[0]),
             **dict(zip(EndedRequests.__slots__[1:], row[1:width], strict=False)),
             within=tuple(row[width : width + edges]),
             exactly=tuple(row[width + edges :]),

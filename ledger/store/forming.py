@@ -9,15 +9,14 @@ from datetime import datetime
 from psycopg import sql
 
 from ledger.store.cells import change_many
+from ledger.store.comparison import differing, equal
 from ledger.store.connection import Connection, column_list, driver_cursor, fetch, put_aside
 from ledger.store.events import COMPARED_FIELDS, EVENT_FIELDS, IdentityTaken
+from ledger.store.limits import CLOCK_NOISE_US, LARGEST_TOKENS, LONGEST_US
 from ledger.store.withdrawals import lock_all_requests
 
 REASON = "joined"
 NEXT_TRY = "60 seconds"  # after the end of a failed one, at most
-LONGEST_US = 2_592_000_000_000  # 30 days, as in the event's own rules
-CLOCK_NOISE_US = 10_000
-LARGEST_TOKENS = 10**12
 
 # What a gateway's rows of one request come to: answers, each with the failed tries before it. An answer that was logged twice (same start,
 # same tokens) is one; others of the same request_id, which a client may send again, are requests of their own. A client's own error is
@@ -182,13 +181,10 @@ def form_requests(connection: Connection, batch_id: int, *, author: str, at: dat
     """
     lock_all_requests(connection)
     values = {"reason": sql.Literal(REASON), "author": sql.Literal(author), "at": sql.Literal(at)}
-    pairs = [(sql.Identifier(name), sql.Literal(name)) for name in COMPARED_FIELDS]
     standing = {
-        "same": sql.SQL(" AND ").join(sql.SQL("e.{0} IS NOT DISTINCT FROM f.{0}").format(field) for field, _ in pairs),
-        "same_as_latest": sql.SQL(" AND ").join(sql.SQL("l.{0} IS NOT DISTINCT FROM f.{0}").format(field) for field, _ in pairs),
-        "differing": sql.SQL(", ").join(
-            sql.SQL("CASE WHEN l.{0} IS DISTINCT FROM f.{0} THEN {1} END").format(field, name) for field, name in pairs
-        ),
+        "same": equal(COMPARED_FIELDS, "e", "f"),
+        "same_as_latest": equal(COMPARED_FIELDS, "l", "f"),
+        "differing": differing(COMPARED_FIELDS, "l", "f"),
     }
     with driver_cursor(connection) as cursor:
         put_aside(cursor, "touched", _TOUCHED)

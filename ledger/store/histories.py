@@ -36,7 +36,7 @@ class Withdrawal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RevisionStory:
+class StoredRevision:
     """A revision, as `fields` by the names of EVENT_FIELDS, and its withdrawal if there was one."""
 
     revision: int
@@ -46,7 +46,7 @@ class RevisionStory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HalfStory:
+class StoredHalf:
     """A half of a request as its source gave it, with what links it to others; `repaired` if its figures are what somebody set."""
 
     role: str
@@ -61,7 +61,7 @@ class HalfStory:
 
 
 _HALF_FIELDS = tuple(name for name in EVENT_FIELDS if name not in ("account", "request_id"))
-_LOAD = sql.SQL("batch_id, source, mapping, author, loaded_at")
+_LOAD = sql.SQL("batch_id, source, mapping, batch.author, loaded_at")
 
 
 def accounts_of_request(connection: Connection, request_id: str) -> list[str]:
@@ -76,18 +76,20 @@ def accounts_of_request(connection: Connection, request_id: str) -> list[str]:
     return [account for (account,) in rows]
 
 
-def revisions_of(connection: Connection, account: str, request_id: str) -> list[RevisionStory]:
+def revisions_of(connection: Connection, account: str, request_id: str) -> list[StoredRevision]:
     """All revisions of the request, in order."""
     query = sql.SQL(
         "SELECT {load}, event.revision, kind, reason, void.author, voided_at, {fields} FROM event JOIN batch USING (batch_id) "
         "LEFT JOIN void ON (void.account, void.request_id, void.revision) = (event.account, event.request_id, event.revision) "
         "WHERE event.account = {account} AND event.request_id = {request_id} ORDER BY event.revision"
     ).format(
-        load=sql.SQL("batch_id, source, mapping, batch.author, loaded_at"),
-        fields=sql.SQL(", ").join(sql.Identifier("event", name) for name in EVENT_FIELDS), account=account, request_id=request_id,
-    )  # fmt: skip
+        load=_LOAD,
+        fields=sql.SQL(", ").join(sql.Identifier("event", name) for name in EVENT_FIELDS),
+        account=account,
+        request_id=request_id,
+    )
     return [
-        RevisionStory(
+        StoredRevision(
             revision=row[5], load=_load(row), fields=dict(zip(EVENT_FIELDS, row[10:], strict=True)),
             withdrawal=None if row[6] is None else Withdrawal(kind=row[6], reason=row[7], author=row[8], at=row[9]),
         )
@@ -95,7 +97,7 @@ def revisions_of(connection: Connection, account: str, request_id: str) -> list[
     ]  # fmt: skip
 
 
-def halves_of(connection: Connection, account: str, request_id: str) -> list[HalfStory]:
+def halves_of(connection: Connection, account: str, request_id: str) -> list[StoredHalf]:
     """The halves that the request was formed of, or that wait under its id: the gateway's in order of time, then those of its engine."""
     gateway = _halves(
         connection,
@@ -114,19 +116,19 @@ def halves_of(connection: Connection, account: str, request_id: str) -> list[Hal
     return [*gateway, *engine]
 
 
-def engine_halves(connection: Connection, account: str, request_id: str) -> list[HalfStory]:
+def engine_halves(connection: Connection, account: str, request_id: str) -> list[StoredHalf]:
     """The halves of the request of this id as an engine knows it, under the account or none."""
     which = "role = 'engine' AND observation.account IN ({account}, '') AND request_id = {request_id}"
     return _halves(connection, sql.SQL(which).format(account=account, request_id=request_id))
 
 
-def _halves(connection: Connection, which: sql.Composable) -> list[HalfStory]:
+def _halves(connection: Connection, which: sql.Composable) -> list[StoredHalf]:
     query = sql.SQL(
         "SELECT {load}, role, account, record_id, request_id, trace, header, repaired, {fields} "
         "FROM observation JOIN batch USING (batch_id) WHERE {which} ORDER BY received_at, record_id"
     ).format(load=_LOAD, fields=sql.SQL(", ").join(map(sql.Identifier, _HALF_FIELDS)), which=which)
     return [
-        HalfStory(
+        StoredHalf(
             role=row[5], account=row[6], record_id=row[7], request_id=row[8], trace=row[9], header=row[10], repaired=row[11],
             fields=dict(zip(_HALF_FIELDS, row[12:], strict=True)), load=_load(row),
         )

@@ -11,6 +11,7 @@ from typing import IO
 from psycopg import sql
 
 from ledger.store import schema
+from ledger.store.comparison import differing, equal
 from ledger.store.connection import Connection, column_list, copy_rows, driver_cursor, execute, fetch
 
 # The columns that a source decides, and those of them that make two rows with one id equal.
@@ -56,17 +57,13 @@ def add_halves(connection: Connection, batch_id: int) -> None:
         "SELECT DISTINCT ON (role, account, record_id) {fields}, refused_sha256, {batch_id} FROM staged_half "
         "ORDER BY role, account, record_id, record ON CONFLICT DO NOTHING"
     ).format(fields=fields, batch_id=number)
-    differing = sql.SQL(", ").join(
-        sql.SQL("CASE WHEN o.{field} IS DISTINCT FROM s.{field} THEN {name} END").format(field=sql.Identifier(name), name=sql.Literal(name))
-        for name in _COMPARED
-    )
     # A statement of its own: it sees what other loads have committed meanwhile.
     compare = sql.SQL(
         "CREATE TEMPORARY TABLE half ON COMMIT DROP AS SELECT s.record, s.role, s.account, s.request_id, s.record_id, s.trace, s.header, "
         "s.received_at, s.refused_sha256, nullif(concat_ws(', ', {differing}), '') AS differing, o.batch_id = {batch_id} AND "
         "row_number() OVER (PARTITION BY s.role, s.account, s.record_id ORDER BY s.record) = 1 AS added "
         "FROM staged_half s JOIN observation o USING (role, account, record_id)"
-    ).format(differing=differing, batch_id=number)
+    ).format(differing=differing(_COMPARED, "o", "s"), batch_id=number)
     with driver_cursor(connection) as cursor:
         cursor.execute(add)
         cursor.execute(compare)
@@ -132,7 +129,7 @@ def repair_waiting(connection: Connection, batch_id: int, hashes: Mapping[int, s
     """
     given: dict[str, list[object]] = {"records": list(hashes), "hashes": list(hashes.values())}
     rows = sql.SQL("unnest(%(records)s::bigint[], %(hashes)s::varchar[]) AS given (record, hash)")
-    same = sql.SQL(" AND ").join(sql.SQL("o.{0} IS NOT DISTINCT FROM s.{0}").format(sql.Identifier(name)) for name in _LINKING)
+    same = equal(_LINKING, "o", "s")
     other = sql.SQL(
         "DELETE FROM staged_half s USING {rows}, observation o WHERE s.record = given.record AND o.refused_sha256 = hash AND NOT ({same}) "
         "RETURNING s.record"

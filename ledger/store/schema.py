@@ -29,6 +29,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, INT8MULTIRANGE, JSON, JSONB, TSTZMULTIRANGE, TSTZRANGE
 
+from ledger.store.limits import LARGEST_TOKENS, LONGEST_US
+
 metadata = MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -66,22 +68,30 @@ batch = Table(
     CheckConstraint("rows_read = rows_new + rows_duplicate + rows_conflict + rows_refused + rows_skipped + rows_merged", name="adds_up"),
 )
 
+
+def _measured() -> tuple[Column[Any], ...]:
+    """What was seen of a request or of a half of one, and the load that brought it."""
+    return (
+        Column("received_at", Instant, nullable=False),
+        Column("queue_us", BigInteger),
+        Column("prefill_us", BigInteger),
+        Column("decode_us", BigInteger),
+        Column("inference_us", BigInteger),
+        Column("ttft_us", BigInteger),
+        Column("e2e_us", BigInteger),
+        Column("input_tokens", BigInteger),
+        Column("cached_input_tokens", BigInteger, nullable=False),
+        Column("output_tokens", BigInteger),
+        Column("batch_id", BigInteger, nullable=False),
+        Column("status", Integer, nullable=False),
+    )
+
+
 # One row per revision of a logical request; never updated, never deleted.
 event = Table(
     "event",
     metadata,
-    Column("received_at", Instant, nullable=False),
-    Column("queue_us", BigInteger),
-    Column("prefill_us", BigInteger),
-    Column("decode_us", BigInteger),
-    Column("inference_us", BigInteger),
-    Column("ttft_us", BigInteger),
-    Column("e2e_us", BigInteger),
-    Column("input_tokens", BigInteger),
-    Column("cached_input_tokens", BigInteger, nullable=False),
-    Column("output_tokens", BigInteger),
-    Column("batch_id", BigInteger, nullable=False),
-    Column("status", Integer, nullable=False),
+    *_measured(),
     Column("revision", SmallInteger, nullable=False),
     Column("async_header", Boolean, nullable=False),
     Column("clock_clamped", Boolean, nullable=False),
@@ -95,12 +105,12 @@ event = Table(
     CheckConstraint("length(account) between 1 and 200 and length(request_id) between 1 and 200 and revision >= 1", name="identity"),
     CheckConstraint("status not between 200 and 299 or (input_tokens is not null and output_tokens is not null)", name="usage"),
     CheckConstraint(
-        "input_tokens between 0 and 1000000000000 and output_tokens between 0 and 1000000000000"
+        f"input_tokens between 0 and {LARGEST_TOKENS} and output_tokens between 0 and {LARGEST_TOKENS}"
         " and cached_input_tokens between 0 and coalesce(input_tokens, 0)",
         name="tokens",
     ),
-    CheckConstraint(  # 30 days
-        " and ".join(f"{name}_us between 0 and 2592000000000" for name in ("queue", "prefill", "decode", "inference", "ttft", "e2e")),
+    CheckConstraint(
+        " and ".join(f"{name}_us between 0 and {LONGEST_US}" for name in ("queue", "prefill", "decode", "inference", "ttft", "e2e")),
         name="durations",
     ),
     Index("ix_event_received_at", "received_at", postgresql_using="brin"),
@@ -113,18 +123,7 @@ event = Table(
 observation = Table(
     "observation",
     metadata,
-    Column("received_at", Instant, nullable=False),
-    Column("queue_us", BigInteger),
-    Column("prefill_us", BigInteger),
-    Column("decode_us", BigInteger),
-    Column("inference_us", BigInteger),
-    Column("ttft_us", BigInteger),
-    Column("e2e_us", BigInteger),
-    Column("input_tokens", BigInteger),
-    Column("cached_input_tokens", BigInteger, nullable=False),
-    Column("output_tokens", BigInteger),
-    Column("batch_id", BigInteger, nullable=False),
-    Column("status", Integer, nullable=False),
+    *_measured(),
     Column("async_header", Boolean, nullable=False),
     Column("clock_clamped", Boolean, nullable=False),
     Column("role", Name, nullable=False),

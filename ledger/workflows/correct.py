@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from ledger.errors import LedgerError
 from ledger.ingest.given import Given
-from ledger.ingest.mapping import built_in_mappings
+from ledger.ingest.mapping_file import built_in_mappings
 from ledger.ingest.resubmission import canonical_mapping, check_values, judged_rows, record_number, with_values
 from ledger.store.cells import change_events
 from ledger.store.database import Database

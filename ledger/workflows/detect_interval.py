@@ -7,17 +7,18 @@ clause 3.1; specification, section 4; decision record breaker-intervals.
 import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import groupby
 from pathlib import Path
 
-from ledger.ingest.breaker import Span, spans_above, union
-from ledger.ingest.event_rules import EPOCH, since_1970_us
+from ledger.documents.number import instant_text
+from ledger.ingest.breaker import spans_above
 from ledger.ingest.gpu_memory import Unit, csv_series, readings
 from ledger.ingest.prometheus import Series, read_answer
-from ledger.ingest.prometheus_source import Asked, series_at
+from ledger.ingest.prometheus_source import SampleQuery, series_at
+from ledger.ingest.span import Span, union
+from ledger.instant import instant_of, since_1970_us
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, recorded_intervals
 from ledger.workflows.interval import BREAKER, REQUIRED, IntervalsAdded, interval_of, record_intervals
@@ -48,12 +49,12 @@ class Detected:
     gaps: int
 
 
-def detect_intervals(places: Sequence[str], rule: BreakerRule, asked: Asked) -> Detected:
+def detect_intervals(places: Sequence[str], rule: BreakerRule, wanted: SampleQuery) -> Detected:
     """The spans in which a node's breaker was open: one of its GPUs was above the limit for long enough.
 
     Raises LedgerError if a place cannot be read or has no samples of GPU memory; nothing is half read.
     """
-    series = [one for place in places for one in series_at(place, asked, _read)]
+    series = [one for place in places for one in series_at(place, wanted, _read)]
     gpus = readings(series, above=Fraction(rule.above), node_label=rule.node_label, unit=rule.unit)
     intervals: list[Interval] = []
     gaps = nodes = 0
@@ -72,7 +73,7 @@ def detect_intervals(places: Sequence[str], rule: BreakerRule, asked: Asked) -> 
     )
 
 
-def record_detected(database: Database, detected: Detected, *, author: str, is_dry_run: bool) -> IntervalsAdded:
+def record_detected(database: Database, detected: Detected, *, author: str, dry_run: bool) -> IntervalsAdded:
     """Add the intervals that are not within breaker intervals which are recorded already, or say how many these are. A longer one is added
     beside the shorter."""
     with database.begin() as connection:
@@ -81,7 +82,7 @@ def record_detected(database: Database, detected: Detected, *, author: str, is_d
     for one in recorded:
         known.setdefault(one.interval.node, []).append(_span(one.interval))
     new = [one for one in detected.intervals if not _is_within(_span(one), union(known.get(one.node, []) + known.get(None, [])))]
-    return replace(record_intervals(database, new, author=author, is_dry_run=is_dry_run), read=len(detected.intervals))
+    return replace(record_intervals(database, new, author=author, dry_run=dry_run), read=len(detected.intervals))
 
 
 def write_intervals(intervals: Iterable[Interval], path: Path) -> None:
@@ -90,7 +91,7 @@ def write_intervals(intervals: Iterable[Interval], path: Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(REQUIRED)
         for one in intervals:
-            writer.writerow((one.kind, one.node, *(at.isoformat().replace("+00:00", "Z") for at in (one.starts_at, one.ends_at))))
+            writer.writerow((one.kind, one.node, instant_text(one.starts_at), instant_text(one.ends_at)))
 
 
 def _read(content: bytes, place: str) -> list[Series]:
@@ -98,7 +99,7 @@ def _read(content: bytes, place: str) -> list[Series]:
 
 
 def _interval(node: str, span: Span) -> Interval:
-    starts_at, ends_at = (EPOCH + timedelta(microseconds=at_us) for at_us in span)
+    starts_at, ends_at = map(instant_of, span)
     return interval_of(kind=BREAKER, node=node, model=None, starts_at=starts_at, ends_at=ends_at)
 
 

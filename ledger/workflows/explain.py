@@ -5,11 +5,10 @@ Source: specification, section 2, "Corrections", and section 9.
 
 from dataclasses import dataclass
 
-from ledger.errors import LedgerError
-from ledger.printable import brief
 from ledger.store.database import Database
-from ledger.store.histories import HalfStory, RevisionStory, accounts_of_request, engine_halves, halves_of, revisions_of
+from ledger.store.histories import StoredHalf, StoredRevision, accounts_of_request, engine_halves, halves_of, revisions_of
 from ledger.store.quarantine import RefusedRow, RowFilter, RowState, each_refused
+from ledger.workflows.named_request import no_request, several_accounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,12 +18,12 @@ class RequestHistory:
 
     account: str
     request_id: str
-    revisions: tuple[RevisionStory, ...]
-    halves: tuple[HalfStory, ...]
+    revisions: tuple[StoredRevision, ...]
+    halves: tuple[StoredHalf, ...]
     refused: tuple[RefusedRow, ...]
 
     @property
-    def stands(self) -> RevisionStory | None:
+    def stands(self) -> StoredRevision | None:
         """The revision that counts; None if the request is withdrawn, or none yet."""
         return self.revisions[-1] if self.revisions and self.revisions[-1].withdrawal is None else None
 
@@ -34,15 +33,12 @@ def explain_request(database: Database, request_id: str, *, account: str | None)
     with database.begin() as connection:
         accounts = [account] if account is not None else accounts_of_request(connection, request_id)
         if len(accounts) > 1:
-            named = ", ".join(map(brief, accounts))
-            raise LedgerError(f"several accounts have a request {brief(request_id)}: {named}", cure="name one with --account", exit_code=2)
+            raise several_accounts(request_id, accounts)
         owner = accounts[0] if accounts else ""
         revisions, halves = revisions_of(connection, owner, request_id), halves_of(connection, owner, request_id)
         refused = list(each_refused(connection, RowFilter(account=owner or None, request_id=request_id, state=RowState.ALL)))
         halves = halves or engine_halves(connection, owner, request_id)
     if not (revisions or halves or refused):
-        raise LedgerError(
-            f"there is no request {brief(request_id)}" + (f" of the account {brief(account)}" if account else ""),
-            cure="check the id and the account; a row whose id cannot be read is found with ledger quarantine list",
-        )
+        cure = "check the id and the account; a row whose id cannot be read is found with ledger quarantine list"
+        raise no_request(request_id, account, cure=cure)
     return RequestHistory(account=owner, request_id=request_id, revisions=tuple(revisions), halves=tuple(halves), refused=tuple(refused))

@@ -19,13 +19,14 @@ from pathlib import Path
 
 from ledger.errors import LedgerError
 from ledger.ingest.chunk import Chunk, Judge
-from ledger.ingest.event_rules import since_1970_us
 from ledger.ingest.given import Given
 from ledger.ingest.loader import Summary, load_file
-from ledger.ingest.mapping import Mapping, Role, built_in_mappings, read_mapping
+from ledger.ingest.mapping import Mapping, Role
+from ledger.ingest.mapping_file import built_in_mappings, read_mapping
 from ledger.ingest.record_file import RecordFile, open_records
 from ledger.ingest.resubmission import REPAIR_ID
 from ledger.ingest.spend_log_table import TABLE, is_url, source_name, write_spend_logs
+from ledger.instant import since_1970_us
 from ledger.store.database import Database
 from ledger.store.events import analyze_events
 from ledger.workflows.unknown import Unknown, UnknownNames

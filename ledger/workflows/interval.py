@@ -13,6 +13,7 @@ from pathlib import Path
 from ledger.contract.diagnostic import Diagnostic, Refusal, Severity
 from ledger.contract.scalar import parse_instant
 from ledger.errors import LedgerError
+from ledger.spreadsheet import delimiter_of
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, RecordedInterval, add_interval, lock_intervals, recorded_intervals, stored_interval
 from ledger.workflows.upkeep import mark_intervals
@@ -31,7 +32,7 @@ class IntervalsAdded:
     new: int
 
 
-def add_intervals(database: Database, path: Path, *, author: str, is_dry_run: bool = False) -> IntervalsAdded:
+def add_intervals(database: Database, path: Path, *, author: str, dry_run: bool = False) -> IntervalsAdded:
     """Add the intervals of the file; a dry run says how many are new. Raises LedgerError with every wrong line; none is added then."""
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -41,10 +42,10 @@ def add_intervals(database: Database, path: Path, *, author: str, is_dry_run: bo
     intervals = list(_intervals(str(path), text, findings))
     if findings:
         raise LedgerError("\n".join(map(str, findings)), cure="nothing was added")
-    return record_intervals(database, intervals, author=author, is_dry_run=is_dry_run)
+    return record_intervals(database, intervals, author=author, dry_run=dry_run)
 
 
-def record_intervals(database: Database, intervals: Sequence[Interval], *, author: str, is_dry_run: bool = False) -> IntervalsAdded:
+def record_intervals(database: Database, intervals: Sequence[Interval], *, author: str, dry_run: bool = False) -> IntervalsAdded:
     """Add these intervals, all or none. One that overlaps another is added beside it: breakers are open where any says so. A dry run does
     the same, and is undone."""
     with database.engine.connect() as connection, connection.begin() as transaction:
@@ -58,7 +59,7 @@ def record_intervals(database: Database, intervals: Sequence[Interval], *, autho
                 )
             if add_interval(connection, interval, author=author, added_at=database.now()):
                 new.append(interval)
-        if is_dry_run:
+        if dry_run:
             transaction.rollback()
         else:
             mark_intervals(connection, new)
@@ -79,7 +80,7 @@ def _intervals(file: str, text: str, findings: list[Diagnostic]) -> Iterator[Int
             Diagnostic(severity=Severity.ERROR, code="interval", file=file, line=line, column=1, found=found, expected=expected, cure=cure)
         )
 
-    delimiter = next((one for one in ",;\t" if one in text.partition("\n")[0]), ",")
+    delimiter = delimiter_of(text.partition("\n")[0])
     reader = csv.DictReader(text.splitlines(), delimiter=delimiter, strict=True)
     names = reader.fieldnames or []
     unknown = [name for name in names if name not in REQUIRED + OPTIONAL]

@@ -5,12 +5,12 @@ decision record kept-cells.
 """
 
 from collections.abc import Collection, Sequence
-from datetime import timedelta
 
 from sqlglot import exp
 
 from ledger.contract.model import Contract
 from ledger.fault_point import fault_point
+from ledger.instant import MICROSECOND
 from ledger.rating import sql
 from ledger.rating.plan import Breaker, Coverage, ModelLoad, Plan, plans_of
 from ledger.rating.postgres import PostgresEngine, cold_start_events, current_events
@@ -20,8 +20,6 @@ from ledger.store.connection import Connection
 from ledger.store.contracts import stored_versions
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
-
-MICROSECOND = timedelta(microseconds=1)
 
 
 def recompute_days(connection: Connection, spans: Spans) -> None:

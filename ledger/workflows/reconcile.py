@@ -5,31 +5,29 @@ side are the rows of engines where there are some, else its events.
 Source: telemetry of vLLM, "Prometheus: names, and how to reconcile a ledger with them".
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from fractions import Fraction
 from itertools import pairwise
 
 from ledger.contract.model import Contract
-from ledger.contract.scalar import duration_text, parse_duration
+from ledger.contract.scalar import duration_text
 from ledger.documents.number import decimal_text
 from ledger.errors import LedgerError
-from ledger.ingest.breaker import Span
 from ledger.ingest.counter import Counted, counted
 from ledger.ingest.engine_counters import Counter, EngineCounters, counters_by_model, scrape_step_us
-from ledger.ingest.event_rules import EPOCH, since_1970_us
 from ledger.ingest.prometheus import Series, decimal_of
+from ledger.ingest.span import Span
+from ledger.instant import instant_of, since_1970_us
 from ledger.store.contracts import stored_versions
 from ledger.store.database import Database
-from ledger.store.ended_requests import EndedRequests, Source, ended_requests
+from ledger.store.ended_requests import EndedRequests, RowKind, ended_requests
 from ledger.workflows.freshen import any_snapshot
 from ledger.workflows.reconciliation import Check, Pieces, Sides, checks, compared, is_by_engine
 
 ALWAYS_US = 300_000  # the edge of clause 1.1, and vLLM's lowest bucket
 DAY_US = 86_400_000_000
-_WRITTEN = re.compile(r"[0-9.]+(?:us|ms|s|m|h|d)\b")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,12 +76,12 @@ def reconcile(database: Database, telemetry: Telemetry, labels: Mapping[str, str
     spans = _spans(engines.values(), telemetry)
     found = {(model, span): _counted(one, span, telemetry) for model, one in sorted(engines.items()) for span in spans}
     cuts_us = sorted({edge for (_, span), both in found.items() for one in (span, *both.unsure()) for edge in one})
-    first, last = _instant(spans[0][0]), _instant(spans[-1][1])
+    first, last = instant_of(spans[0][0]), instant_of(spans[-1][1])
     with any_snapshot(database) as connection:
         contracts = [stored.contract for stored in stored_versions(connection, in_force=(first, last))]
         names = {label: {label, *(name for name, other in labels.items() if other == label)} for label in engines}
         edges_us = sorted({ALWAYS_US, *(edge for some in names.values() for edge in _edges_us(contracts, some))})
-        rows = ended_requests(connection, [_instant(at_us) for at_us in cuts_us], edges_us)
+        rows = ended_requests(connection, [instant_of(at_us) for at_us in cuts_us], edges_us)
     nameless = [row for row in rows if not row.model]
     by_label: dict[str, list[EndedRequests]] = {}
     unmatched: dict[str, list[EndedRequests]] = {}
@@ -142,9 +140,9 @@ def _edges_us(contracts: Iterable[Contract], names: set[str]) -> set[int]:
     for contract in contracts:
         claimed = {name for key, model in contract.models.items() for name in (*(model.served_as or (key,)), *model.degraded)}
         if claimed & names:
-            written = [edge for tier in contract.pricing.tiers for edge in _WRITTEN.findall(tier.latency.text)]
+            of_tiers = (edge for tier in contract.pricing.tiers for edge in tier.latency.edges_us)
             tolerated = int(contract.objective.target_us * contract.error_budget.up_to)
-            edges |= {*map(parse_duration, written), contract.objective.target_us, tolerated}
+            edges |= {*of_tiers, contract.objective.target_us, tolerated}
     return edges
 
 
@@ -163,11 +161,11 @@ def _reconciled(
         edges_us=edges_us,
         flag=_buckets_flag(seen.buckets, edges_us),
     )
-    alone = (row for row in rows if row.source is Source.ALONE and not row.is_cancelled and pieces.has(row))
+    alone = (row for row in rows if row.kind is RowKind.ALONE and not row.is_cancelled and pieces.has(row))
     return Reconciled(
         model=model,
-        start=_instant(span[0]),
-        end=_instant(span[1]),
+        start=instant_of(span[0]),
+        end=instant_of(span[1]),
         by_engine=by_engine,
         without_engine=sum(row.requests for row in alone) if by_engine else 0,
         checks=tuple(checks(sides)),
@@ -177,10 +175,13 @@ def _reconciled(
 
 def _count(rows: Iterable[EndedRequests]) -> int:
     """How many requests events have, or rows of engines if there are no events: they are the same requests."""
-    counts = {True: 0, False: 0}
+    of_events = of_engines = 0
     for row in rows:
-        counts[row.source is Source.ENGINE] += row.requests
-    return counts[False] or counts[True]
+        if row.kind is RowKind.ENGINE:
+            of_engines += row.requests
+        else:
+            of_events += row.requests
+    return of_events or of_engines
 
 
 def _buckets_flag(buckets: Iterable[Fraction], edges_us: Iterable[int]) -> str:
@@ -204,7 +205,3 @@ def _notes(seen: _Seen) -> Iterator[str]:
         yield f"series that began inside ({started}) are counted from 0"
     if stopped := max((one.stopped for one in some), default=0):
         yield f"series that stopped inside ({stopped}): what was counted after their last sample is lost"
-
-
-def _instant(at_us: int) -> datetime:
-    return EPOCH + timedelta(microseconds=at_us)

@@ -15,11 +15,11 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from ledger.contract.scalar import duration_text
-from ledger.ingest.breaker import Span, union
 from ledger.ingest.counter import Counted
 from ledger.ingest.engine_counters import Counter
 from ledger.ingest.prometheus import Number
-from ledger.store.ended_requests import EndedRequests, Source
+from ledger.ingest.span import Span, union
+from ledger.store.ended_requests import EndedRequests, RowKind
 
 
 class Verdict(StrEnum):
@@ -130,14 +130,14 @@ class Sides:
 
 def is_by_engine(rows: Sequence[EndedRequests], pieces: Pieces) -> bool:
     """Whether the ledger has rows of engines for the span: it is they that are compared then."""
-    return any(row.source is Source.ENGINE and pieces.has(row) for row in rows)
+    return any(row.kind is RowKind.ENGINE and pieces.has(row) for row in rows)
 
 
 def compared(rows: Sequence[EndedRequests], *, by_engine: bool) -> list[EndedRequests]:
     """The rows that engines should have counted. A request that was cancelled leaves no row of an engine, or is in those that it left."""
     if by_engine:
-        return [row for row in rows if row.source is Source.ENGINE or (row.source is Source.ALONE and row.is_cancelled)]
-    return [row for row in rows if row.source is not Source.ENGINE]
+        return [row for row in rows if row.kind is RowKind.ENGINE or (row.kind is RowKind.ALONE and row.is_cancelled)]
+    return [row for row in rows if row.kind is not RowKind.ENGINE]
 
 
 def checks(sides: Sides) -> list[Check]:

@@ -15,17 +15,15 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from ledger.errors import LedgerError
-from ledger.ingest.mapping import DURATIONS
-from ledger.ingest.resubmission import CANONICAL_COLUMNS, REPAIR_ID, canonical_texts, check_values
-from ledger.spreadsheet import defused, restored
+from ledger.ingest.resubmission import CANONICAL_COLUMNS, DURATION_COLUMNS, REPAIR_ID, canonical_texts, check_values
+from ledger.spreadsheet import defused, delimiter_of, restored
 from ledger.store.database import Database
 from ledger.store.quarantine import PIECE_ROWS, START, RefusedRow, RowFilter, last_refused_id, piece_end, piece_of_refused
 from ledger.workflows.quarantine import check_ids
-from ledger.workflows.requeue import RESOLVED, Mappings, Requeue, Requeued, alike
+from ledger.workflows.requeue import RESOLVED, Requeue, Requeued
+from ledger.workflows.reread import Mappings, alike
 
-ID = REPAIR_ID
-COLUMNS = (ID, "reason", "detail", *CANONICAL_COLUMNS)
-_DURATIONS = [[f"{name.removesuffix('_us')}_{unit}" for unit in ("us", "ms", "s")] for name in DURATIONS]
+COLUMNS = (REPAIR_ID, "reason", "detail", *CANONICAL_COLUMNS)
 
 T = TypeVar("T")
 
@@ -51,7 +49,7 @@ def export_rows(database: Database, wanted: RowFilter, *, mappings: Sequence[Pat
             rows = piece_of_refused(connection, wanted, after=after, end=end, last_id=last)
             texts = _texts(rows, known, database.now())
             for row in rows:
-                yield {ID: str(row.quarantine_id), "reason": row.reason, "detail": row.detail, **texts[row.quarantine_id]}
+                yield {REPAIR_ID: str(row.quarantine_id), "reason": row.reason, "detail": row.detail, **texts[row.quarantine_id]}
             after = end
 
 
@@ -131,13 +129,14 @@ def read_table(path: Path) -> Iterator[TableRow]:
 
 
 def _csv_rows(path: Path, first: str, stream: IO[str]) -> Iterator[TableRow]:
-    delimiter = next((one for one in ",;\t" if one in first), ",")
+    delimiter = delimiter_of(first)
     reader = csv.reader(stream, delimiter=delimiter, strict=True)
     try:
         names = next(reader, [])
-        if ID not in names or len(set(names)) != len(names):
+        if REPAIR_ID not in names or len(set(names)) != len(names):
             raise LedgerError(
-                f"{path}: the columns {', '.join(names)[:200]}", cure=f"each column once, and {ID} among them, as in an exported table"
+                f"{path}: the columns {', '.join(names)[:200]}",
+                cure=f"each column once, and {REPAIR_ID} among them, as in an exported table",
             )
         for cells in reader:
             if not any(cells):
@@ -178,9 +177,9 @@ def _json_text(place: str, name: str, value: Any) -> str:
 
 
 def _row(place: str, cells: Mapping[str, str]) -> TableRow:
-    written = cells.get(ID, "")
+    written = cells.get(REPAIR_ID, "")
     if not re.fullmatch(r"[0-9]{1,18}", written, re.ASCII):
-        raise LedgerError(f"{place}: the {ID} is {written[:60]!r}", cure=f"leave {ID} as it was exported; nothing was done")
+        raise LedgerError(f"{place}: the {REPAIR_ID} is {written[:60]!r}", cure=f"leave {REPAIR_ID} as it was exported; nothing was done")
     texts = {name: text for name, text in cells.items() if name in CANONICAL_COLUMNS}
     try:
         check_values(texts)
@@ -192,7 +191,7 @@ def _row(place: str, cells: Mapping[str, str]) -> TableRow:
 def _changed(current: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
     """The columns that differ. A duration goes as a whole: whoever changes it in one unit has to empty it in the others."""
     changed = {name: text for name, text in given.items() if text != current[name]}
-    for units in _DURATIONS:
+    for units in DURATION_COLUMNS.values():
         if any(name in changed for name in units):
             changed |= {name: text for name in units if (text := given.get(name, current[name]))}
     return changed

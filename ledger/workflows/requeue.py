@@ -5,10 +5,9 @@ Rows are worked on in pieces, each a transaction of its own: there may be a mill
 
 import hashlib
 import json
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TypeAlias
@@ -20,12 +19,9 @@ from sqlalchemy.exc import OperationalError
 from ledger.errors import LedgerError
 from ledger.ingest.chunk import Chunk
 from ledger.ingest.event_rules import Reason
-from ledger.ingest.given import Asked, Given
-from ledger.ingest.mapping import Mapping as SourceMapping
-from ledger.ingest.mapping import Role, built_in_mappings, read_mapping
-from ledger.ingest.resubmission import canonical_mapping, check_values, judged_rows, record_number, shape_of, with_values
+from ledger.ingest.mapping import Role
+from ledger.ingest.resubmission import check_values
 from ledger.store.cells import change_events
-from ledger.store.connection import Connection as AnyConnection
 from ledger.store.database import Database
 from ledger.store.events import (
     Batch,
@@ -42,10 +38,11 @@ from ledger.store.events import (
 from ledger.store.forming import changed_events, form_requests
 from ledger.store.observations import add_halves, each_fate, fates_of_halves, repair_waiting, stage_halves, unstage_halves, waiting_halves
 from ledger.store.pairing import lock_joins, pair_halves
-from ledger.store.quarantine import START, Place, RefusedRow, RowFilter, last_refused_id, mappings_of, piece_end, piece_of_refused, resolve
+from ledger.store.quarantine import START, Place, RefusedRow, RowFilter, last_refused_id, piece_end, piece_of_refused, resolve
 from ledger.store.resubmissions import Resubmission, add_resubmissions
 from ledger.store.withdrawals import lock_all_requests
 from ledger.workflows.quarantine import check_ids
+from ledger.workflows.reread import AlikeRows, Mappings, Values, alike
 
 ACCEPTED, DUPLICATE, SKIPPED, RESOLVED, UNCHANGED = "accepted", "duplicate", "skipped", "resolved", "unchanged"
 ATTEMPTS = 5  # of a piece that meets other loads of the same events
@@ -53,7 +50,8 @@ ATTEMPTS = 5  # of a piece that meets other loads of the same events
 NEW, MERGED, WAITING = "new", "merged", "waiting"  # what the store calls them
 _STAYS_A_HALF = str(Reason.CONFLICT), "a half that waits for its tokens stays the half that it is: leave its account, ids and role"
 
-Values: TypeAlias = Mapping[str, str]  # canonical columns and their texts
+Outcome: TypeAlias = tuple[str, str]  # of a row, and the detail
+Change: TypeAlias = tuple[str, datetime, int]  # account, instant and number of events, as `cells.change_events` takes them
 ValuesOf: TypeAlias = Callable[[list[RefusedRow]], Mapping[int, Values]]
 
 
@@ -102,115 +100,6 @@ def requeue_rows(
             told.add(one.quarantine_id)
         yield one
     yield from (Requeued(quarantine_id=one, outcome=RESOLVED) for one in sorted(set(wanted.ids or ()) - told))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mappings:
-    """By which mapping refused rows are read: of the given ones by the one under which they came in, or that has its name; else by their
-    own; and if that is not at hand, by the only one given, which may have been renamed."""
-
-    given: tuple[SourceMapping, ...]
-    built_in: tuple[SourceMapping, ...]
-    known: dict[tuple[str, Given], SourceMapping] = field(default_factory=dict)
-
-    @classmethod
-    def for_rows(cls, connection: AnyConnection, wanted: RowFilter, given: Sequence[Path]) -> "Mappings":
-        """Those of these rows. Raises LedgerError if one is not at hand."""
-        made = cls(given=tuple(map(read_mapping, given)), built_in=tuple(built_in_mappings().values()))
-        for name, sha256, fields in mappings_of(connection, wanted, [f"#{asked}" for asked in Asked]):
-            made._find(name, sha256, Given.of_fields(fields))
-        return made
-
-    def with_others(self, others: "Mappings") -> "Mappings":
-        """These and those that others know."""
-        return replace(self, known={**self.known, **others.known})
-
-    def of(self, row: RefusedRow) -> SourceMapping:
-        """The mapping of the row. A row of which nothing was kept has nothing to map."""
-        return self._find(row.mapping, row.mapping_sha256, Given.of_fields(row.fields)) if row.fields else canonical_mapping()
-
-    @property
-    def of_halves(self) -> bool:
-        """Whether one of them reads halves of requests."""
-        return any(mapping.halves for mapping in self.known.values())
-
-    def _find(self, name: str, sha256: str, filling: Given) -> SourceMapping:
-        if (sha256, filling) not in self.known:
-            self.known[sha256, filling] = self._chosen(name, sha256, filling)
-        return self.known[sha256, filling]
-
-    def _chosen(self, name: str, sha256: str, filling: Given) -> SourceMapping:
-        given = [mapping.filled(filling) for mapping in self.given]
-        built_in = [mapping.filled(filling) for mapping in self.built_in]
-        by_rank: list[SourceMapping] = [
-            *(mapping for mapping in given if mapping.sha256 == sha256),
-            *(mapping for mapping in given if mapping.name == name),
-            *(mapping for mapping in built_in if mapping.sha256 == sha256),
-            *(given if len(given) == 1 else ()),
-        ]
-        if not by_rank:
-            raise LedgerError(f"the mapping {name} under which a row was read is not at hand", cure="name its file with --mapping")
-        chosen = by_rank[0]
-        if chosen.origin is not None and chosen.origin.start_us is None:
-            raise LedgerError(
-                f"the mapping {chosen.name} asks when a file starts, and a row under {name} came in without that",
-                cure="write the start into the mapping, or load the file again with --start",
-            )
-        return chosen
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlikeRows:
-    """Rows that are judged together: of one file and mapping and with the same columns set, and what is set of each."""
-
-    rows: tuple[RefusedRow, ...]
-    mapping: SourceMapping
-    values: tuple[Values, ...]
-
-    @property
-    def records(self) -> tuple[int, ...]:
-        """The number by which each is known in the chunk: its own, if its event depends on it."""
-        if not self.mapping.counts_records:
-            return tuple(range(1, len(self.rows) + 1))
-        return tuple(record_number(row.fields) or place for place, row in enumerate(self.rows, start=1))
-
-    @property
-    def role(self) -> Role | None:
-        """Whose halves they are; None of whole requests."""
-        return self.mapping.halves.role if self.mapping.halves else None
-
-    @property
-    def hashes(self) -> dict[int, str]:
-        """Under which each stands in quarantine, by its record."""
-        return {record: row.row_sha256 for record, row in zip(self.records, self.rows, strict=True)}
-
-    @contextmanager
-    def judged(self, now: datetime) -> Iterator[Chunk]:
-        """The rows as a chunk."""
-        fields = [with_values(row.fields, values) for row, values in zip(self.rows, self.values, strict=True)]
-        sources = [row.source for row in self.rows]
-        with judged_rows(fields, self.mapping, now=now, sources=sources, records=self.records) as chunk:
-            yield chunk
-
-
-def alike(rows: Iterable[tuple[RefusedRow, Values]], mappings: Mappings) -> list[AlikeRows]:
-    """The rows, in groups. A record of a file may have been refused more than once: where its number counts, each is in another group."""
-    groups: dict[tuple[str, tuple[str, ...], str, int], list[tuple[RefusedRow, SourceMapping, Values]]] = defaultdict(list)
-    seen: Counter[tuple[str, str, int | None]] = Counter()
-    counting: dict[str, bool] = {}  # by mapping: to ask it takes longer than all else here
-    for row, values in rows:
-        mapping, shape = mappings.of(row), shape_of(values)
-        if mapping.sha256 not in counting:
-            counting[mapping.sha256] = mapping.counts_records
-        occurrence = 0
-        if counting[mapping.sha256]:
-            key = mapping.sha256, row.source, record_number(row.fields)
-            occurrence, seen[key] = seen[key], seen[key] + 1
-        groups[mapping.sha256, shape, row.source, occurrence].append((row, mapping, values))
-    return [
-        AlikeRows(rows=tuple(row for row, _, _ in group), mapping=group[0][1], values=tuple(values for _, _, values in group))
-        for group in groups.values()
-    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,31 +165,34 @@ class Requeue:
         values = values_of(rows)
         sent = [row for row in rows if row.quarantine_id in values and (row.fields or values[row.quarantine_id])]
         done: list[Resubmission] = []
-        added: list[tuple[str, datetime, int]] = []
+        changes: list[Change] = []
         groups = alike([(row, values[row.quarantine_id]) for row in sent], self.mappings)
         # Engines first: a gateway's row without tokens may wait for one of them.
         for group in sorted(groups, key=lambda group: group.role is not Role.ENGINE):
-            self._send(connection, group, done, added)
+            done_with, changed = self._send(connection, group)
+            done += done_with
+            changes += changed
         told = {one.quarantine_id: Requeued(quarantine_id=one.quarantine_id, outcome=one.outcome, detail=one.detail) for one in done}
         accepted = [one.quarantine_id for one in told.values() if not one.refused]
         if not dry_run:
             at = self.database.now()
             resolve(connection, RowFilter(ids=accepted), resolution="requeued", reason=self.reason, author=self.author, at=at)
             add_resubmissions(connection, done)
-            change_events(connection, added)
+            change_events(connection, changes)
         return [told.get(row.quarantine_id) or _not_sent(row, row.quarantine_id in values) for row in rows]
 
-    def _send(self, connection: Connection, group: AlikeRows, done: list[Resubmission], added: list[tuple[str, datetime, int]]) -> None:
-        """Judge the rows and store what they are, as one batch."""
+    def _send(self, connection: Connection, group: AlikeRows) -> tuple[list[Resubmission], list[Change]]:
+        """Judge the rows and store what they are, as one batch; gives what became of each, and which events changed."""
         batch_id, now = next_batch_id(connection), self.database.now()
         with group.judged(now) as chunk:
             outcomes = {record: (str(reason), detail) for record, (reason, detail) in chunk.refused_records().items()}
             outcomes |= {record: (SKIPPED, kind) for record, kind in chunk.skipped_records().items()}
             clamped = len(chunk.clamped_records())
             store = self._store_events if group.role is None else self._store_halves
-            outcomes |= store(connection, group, chunk, batch_id, added)
+            stored, changes = store(connection, group, chunk, batch_id)
+            outcomes |= stored
         told = [outcomes[record] for record in group.records]
-        done += [
+        done = [
             Resubmission(
                 quarantine_id=row.quarantine_id, batch_id=batch_id, values_set=dict(values),
                 outcome=ACCEPTED if outcome in (NEW, MERGED) else outcome, detail=detail, reason=self.reason, mapping=group.mapping.name,
@@ -310,7 +202,7 @@ class Requeue:
         ]  # fmt: skip
         counts = Counter(outcome for outcome, _ in told)
         known = {name: counts.pop(name, 0) for name in (NEW, DUPLICATE, str(Reason.CONFLICT), SKIPPED, MERGED)}
-        content = json.dumps([[one.quarantine_id, one.values_set] for one in done[-len(told) :]], sort_keys=True)
+        content = json.dumps([[one.quarantine_id, one.values_set] for one in done], sort_keys=True)
         add_batch(
             connection,
             Batch(
@@ -319,27 +211,27 @@ class Requeue:
                 refused=counts.total(), clamped=clamped, loaded_at=now, author=self.author,
             ),
         )  # fmt: skip
+        return done, changes
 
     def _store_events(
-        self, connection: Connection, group: AlikeRows, chunk: Chunk, batch_id: int, added: list[tuple[str, datetime, int]]
-    ) -> dict[int, tuple[str, str]]:
-        """Store the rows as whole requests; gives what became of each that is good, by its record."""
+        self, connection: Connection, group: AlikeRows, chunk: Chunk, batch_id: int
+    ) -> tuple[dict[int, Outcome], list[Change]]:
+        """Store the rows as whole requests; gives what became of each that is good, by its record, and which events changed."""
         with chunk.event_stream(batch_id=None) as stream:
             stage_events(connection, stream)
         outcomes = dict.fromkeys(staged_records(connection), (DUPLICATE, ""))
         for record in waiting_halves(connection, group.hashes).keys() & outcomes.keys():
             outcomes[record] = _STAYS_A_HALF
         unstage_records(connection, [record for record, outcome in outcomes.items() if outcome == _STAYS_A_HALF])
-        for record, account, received_at in insert_resubmitted(connection, batch_id):
-            outcomes[record] = NEW, ""
-            added.append((account, received_at, 1))
+        inserted = insert_resubmitted(connection, batch_id)
+        outcomes |= {record: (NEW, "") for record, _, _ in inserted}
         outcomes |= {record: (str(Reason.CONFLICT), detail) for record, detail in staged_conflicts(connection)}
         unstage(connection)
-        return outcomes
+        return outcomes, [(account, received_at, 1) for _, account, received_at in inserted]
 
     def _store_halves(
-        self, connection: Connection, group: AlikeRows, chunk: Chunk, batch_id: int, added: list[tuple[str, datetime, int]]
-    ) -> dict[int, tuple[str, str]]:
+        self, connection: Connection, group: AlikeRows, chunk: Chunk, batch_id: int
+    ) -> tuple[dict[int, Outcome], list[Change]]:
         """The same of halves of requests, as the loader stores them; those that have waited for tokens take what was set."""
         assert group.role is not None
         with chunk.half_stream(group.role) as stream:
@@ -351,9 +243,9 @@ class Requeue:
         conflicts = dict(fates_of_halves(connection).conflicts)
         # Those that still wait are refused as they were judged.
         outcomes |= {record: (fate, conflicts.get(record, "")) for record, fate in each_fate(connection).items() if fate != WAITING}
-        added += changed_events(connection)
+        changes = changed_events(connection)
         unstage_halves(connection)
-        return outcomes
+        return outcomes, changes
 
 
 def _lost_a_race(error: Exception) -> bool:

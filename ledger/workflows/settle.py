@@ -6,7 +6,7 @@ Source: specification, sections 8 ("Life of a period") and 9.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from operator import attrgetter
 from pathlib import Path
@@ -19,6 +19,7 @@ from ledger.documents.invoice import invoice_html
 from ledger.documents.settlement_json import canonical_bytes, statement_to_json
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
+from ledger.instant import MICROSECOND
 from ledger.rating.rated_period import RatedPeriod
 from ledger.settlement.calendar import month_anywhere
 from ledger.settlement.cell import Cell
@@ -44,7 +45,6 @@ from ledger.workflows.in_force import contracts_in_force
 from ledger.workflows.rate import UNRATED_CURE, rate_stored
 
 NAMED_ACCOUNTS = 5
-MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from ledger.ingest.chunk import Chunk
-from ledger.ingest.event_rules import since_1970_us
+from ledger.instant import since_1970_us
 from ledger.store.cells import Covered, coverage
 from ledger.store.contracts import stored_versions
 from ledger.store.database import Database

@@ -6,7 +6,7 @@ Source: architecture, "The one idea"; decision record kept-cells, which has the 
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -16,7 +16,8 @@ from sqlglot import exp
 
 from ledger.fault_point import fault_point
 from ledger.ingest.chunk import Chunk
-from ledger.rating.duckdb import EPOCH, Microseconds, all_of
+from ledger.instant import instant_of
+from ledger.rating.duckdb import Microseconds, all_of
 from ledger.store.cells import (
     DELTA_COLUMNS,
     Basis,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from ledger.rating.plan import Plan
     from ledger.store.intervals import Interval
 
-MICROSECOND = timedelta(microseconds=1)
 ARRIVED = "arrived"  # the view of a chunk's events
 
 Span = tuple[datetime, datetime]
@@ -143,7 +143,7 @@ class ChunkUpkeep:
         for table, path in self.written.items():
             with path.open("rb") as stream:
                 copy_deltas(connection, table, stream)
-        self.shared.days.update((contract_id, EPOCH + day_start * MICROSECOND) for contract_id, day_start in self.days)
+        self.shared.days.update((contract_id, instant_of(day_start)) for contract_id, day_start in self.days)
         fault_point("ingest.after_cells")
 
     def _compute(self, new: Sequence[tuple[str, str]] | None, connection: Connection | None = None, basis: Basis | None = None) -> None:
@@ -172,7 +172,7 @@ class ChunkUpkeep:
 def _months_of(chunk: Chunk) -> Span:
     """The whole months, in UTC, that hold the chunk's events."""
     assert chunk.earliest_us is not None and chunk.latest_us is not None, "there are events"
-    first, last = EPOCH + chunk.earliest_us * MICROSECOND, EPOCH + chunk.latest_us * MICROSECOND
+    first, last = instant_of(chunk.earliest_us), instant_of(chunk.latest_us)
     return datetime(first.year, first.month, 1, tzinfo=UTC), datetime(last.year + last.month // 12, last.month % 12 + 1, 1, tzinfo=UTC)
 
 

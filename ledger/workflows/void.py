@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 
 from ledger.errors import LedgerError
 from ledger.printable import brief
+from ledger.spreadsheet import delimiter_of
 from ledger.store.cells import change_events
 from ledger.store.connection import Connection as AnyConnection
 from ledger.store.database import Database
@@ -31,6 +32,7 @@ from ledger.store.withdrawals import (
     unknown_ids,
     withdraw_chosen,
 )
+from ledger.workflows.named_request import no_request, several_accounts, several_words
 
 LONGEST_ID = 200  # characters
 SHOWN = 5
@@ -81,13 +83,9 @@ def the_request(connection: Connection, request_id: str, account: str | None) ->
     """The latest revision of the request, locked until the transaction ends."""
     found = latest_revisions(connection, request_id, account)
     if not found:
-        raise LedgerError(
-            f"there is no request {brief(request_id)}" + (f" of the account {brief(account)}" if account else ""),
-            cure="check the id and the account",
-        )
+        raise no_request(request_id, account, cure="check the id and the account")
     if len(found) > 1:
-        accounts = ", ".join(revision.account for revision in found)
-        raise LedgerError(f"several accounts have a request {brief(request_id)}: {accounts}", cure="name one with --account", exit_code=2)
+        raise several_accounts(request_id, (revision.account for revision in found))
     lock_request(connection, found[0].account, request_id)
     return latest_revisions(connection, request_id, found[0].account)[0]
 
@@ -138,7 +136,7 @@ def _choose(connection: AnyConnection, which: RequestFilter | IdFile) -> int:
     choose_by_ids(connection, _possible(read_ids(which), impossible))
     count, named = unknown_ids(connection, NAMED)
     if ambiguous := ambiguous_ids(connection, NAMED):
-        lines = "\n".join(f"several accounts have a request {brief(one)}: {', '.join(map(brief, accounts))}" for one, accounts in ambiguous)
+        lines = "\n".join(several_words(one, accounts) for one, accounts in ambiguous)
         raise LedgerError(f"{lines}\nnothing was withdrawn", cure="add a column account to the file, or name one with --account")
     if (count or impossible) and not which.skip_unknown:
         names = [brief(one) + (f" of the account {brief(account)}" if account else "") for account, one in named]
@@ -166,7 +164,7 @@ def read_ids(file: IdFile) -> Iterator[tuple[str | None, str]]:
         with file.path.open(encoding="utf-8-sig", newline="") as stream:
             first = next(stream, "")
             stream.seek(0)
-            delimiter = next((one for one in ",;\t" if one in first), ",")
+            delimiter = delimiter_of(first)
             names = next(csv.reader([first], delimiter=delimiter), [])
             if "request_id" in names:
                 yield from _ids_of_csv(file, csv.reader(stream, delimiter=delimiter, strict=True), names)

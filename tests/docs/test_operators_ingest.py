@@ -12,7 +12,7 @@ from click.testing import Result
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans, Span, TracesData
 
-from ledger.ingest.mapping import built_in_mappings
+from ledger.ingest.mapping_file import built_in_mappings
 from tests.ingest.sample_rows import GOLDEN, row, write_rows
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operators-ingest.md").read_text()

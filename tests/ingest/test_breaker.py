@@ -6,7 +6,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.ingest.breaker import spans_above, union
+from ledger.ingest.breaker import spans_above
+from ledger.ingest.span import union
 
 MINUTE = 60_000_000
 Samples = list[tuple[int, bool]]

@@ -5,7 +5,7 @@ Values are read without a database; one test loads them all into one.
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pytest
 from ledger.errors import LedgerError
 from ledger.ingest.chunk import Judge
 from ledger.ingest.given import Given, instant_us
-from ledger.ingest.mapping import BUILT_IN, built_in_mappings
+from ledger.ingest.mapping_file import BUILT_IN, built_in_mappings
 from ledger.ingest.record_file import open_records
 from tests.ingest.sample_rows import GOLDEN, HEADER
 from tests.ingest.test_gateway_formats import REFUSED as REFUSED_OF_GATEWAYS
@@ -24,8 +24,9 @@ from tests.ingest.test_gateway_formats import SPECIMENS as OF_GATEWAYS
 FORMATS = GOLDEN / "formats"
 NOW_US = instant_us("2026-06-01T00:00:00Z")
 ACCOUNT = Given(account="acct", model="mdl")
-START = Given(account="acct", model="mdl", start_us=instant_us("2026-05-06T00:00:00+08:00"))
-STEP = Given(account="acct", model="mdl", start_us=instant_us("2026-05-06T00:00:00+08:00"), step_us=1_500_000)
+START_TEXT = "2026-05-06T00:00:00+08:00"
+START = Given(account="acct", model="mdl", start_us=instant_us(START_TEXT))
+STEP = replace(START, step_us=1_500_000)
 NONE = (None, None, None)  # nothing measured, or counted
 
 # request id, account, model, received at, ttft_us, e2e_us, input tokens (cached ones among them), cached ones, output tokens, status
@@ -67,6 +68,13 @@ def outcome(path: Path, given: Given, source: str | None = None) -> Outcome:
         )  # fmt: skip
         chunk.close()
         return found
+
+
+def options(given: Given, source: str | None) -> list[str]:
+    """What the command line says where `outcome` is given the same."""
+    said = {"--account": given.account, "--model": given.model, "--source": source}
+    said |= {"--start": START_TEXT if given.start_us else None, "--step": f"{given.step_us}us" if given.step_us else None}
+    return [f"{option}={value}" for option, value in said.items() if value]
 
 
 SPECIMENS: dict[str, tuple[Given, str | None, Outcome]] = {
@@ -461,12 +469,8 @@ def test_all_specimens_load_add_up_are_sent_in_again_and_leave_no_prompt(
     for name, (given, source, _) in SPECIMENS.items():
         alike.setdefault((given, source), []).append(name)
     for (given, source), names in alike.items():
-        options = ["--source", source] if source else []
-        for option, value in (("--account", given.account), ("--model", given.model)):
-            options += [option, value] if value else []
-        options += ["--start", "2026-05-06T00:00:00+08:00"] if given.start_us else []
-        options += ["--step", "1500ms"] if given.step_us else []
-        result = run_ledger("ingest", *options, *(FORMATS / name for name in names), "--format", "json", now="2026-06-01T00:00:00Z")
+        files = [FORMATS / name for name in names]
+        result = run_ledger("ingest", *options(given, source), *files, "--format", "json", now="2026-06-01T00:00:00Z")
         for name, file in zip(names, json.loads(result.stdout)["files"], strict=True):
             expected = SPECIMENS[name][2]
             found = (file["new"], file["refused"], file["skipped"])
@@ -491,16 +495,12 @@ def test_refused_rows_of_every_format_that_are_sent_in_again_are_what_their_file
 ) -> None:
     direct = new_database()
     for name, (given, source, _) in SPECIMENS.items():
-        options = ["--account", given.account] if given.account else []
-        options += ["--model", given.model] if given.model else []
-        options += ["--start", "2026-05-06T00:00:00+08:00"] if given.start_us else []
-        options += [f"--step={given.step_us}us"] if given.step_us else []
-        options += ["--source", source] if source else []
-        assert run_ledger("ingest", *options, FORMATS / name, database=direct).exit_code == 0
-        assert run_ledger("ingest", *options, FORMATS / name, now="1990-01-01T00:00:00Z").exit_code == 0
+        told = options(given, source)
+        assert run_ledger("ingest", *told, FORMATS / name, database=direct).exit_code == 0
+        assert run_ledger("ingest", *told, FORMATS / name, now="1990-01-01T00:00:00Z").exit_code == 0
     assert run_ledger("quarantine", "export", "--refused-for", "future", "--output", "-").exit_code == 0
-    told = json.loads(run_ledger("quarantine", "requeue", "--refused-for", "future", "--format", "json").stdout)
-    assert {one["outcome"] for one in told} <= {"accepted", "duplicate"} and len(told) > 30
+    requeued = json.loads(run_ledger("quarantine", "requeue", "--refused-for", "future", "--format", "json").stdout)
+    assert {one["outcome"] for one in requeued} <= {"accepted", "duplicate"} and len(requeued) > 30
     content = "SELECT to_jsonb(event) - 'batch_id' FROM event ORDER BY account, request_id"
     with psycopg.connect(direct) as one, psycopg.connect(database_url) as other:
         assert other.execute(content).fetchall() == one.execute(content).fetchall()

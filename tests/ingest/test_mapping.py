@@ -7,7 +7,8 @@ import pytest
 
 from ledger.errors import LedgerError
 from ledger.ingest.expression import ExpressionRefused, parse_expression
-from ledger.ingest.mapping import MappingRefused, built_in_mappings, read_mapping
+from ledger.ingest.given import Given
+from ledger.ingest.mapping_file import MappingRefused, built_in_mappings, read_mapping
 from ledger.ingest.record_file import open_records
 
 GOOD = """schema: ledger/mapping/v1
@@ -83,7 +84,7 @@ def test_the_good_mapping_is_good_and_its_hash_is_of_its_bytes(tmp_path: Path) -
     assert first.paths == (("at",), ("id",), ("model",))
     file.write_text(GOOD + "# a remark\n")
     assert read_mapping(file).sha256 != first.sha256
-    assert first.for_account("a").sha256 != first.for_account("b").sha256
+    assert first.filled(Given(account="a")).sha256 != first.filled(Given(account="b")).sha256
 
 
 def test_the_built_in_mappings_are_good() -> None:

@@ -8,9 +8,10 @@ import pytest
 from sqlglot import exp
 
 from ledger.contract.model import Contract
+from ledger.instant import since_1970_us
 from ledger.rating import sql
 from ledger.rating.code import Code
-from ledger.rating.duckdb import Microseconds, all_of, since_1970_us
+from ledger.rating.duckdb import Microseconds, all_of
 from ledger.rating.plan import SUMS, Coverage, Plan, plans_of
 from tests.settlement.months import hour, month
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from ledger.cli.main import cli
-from ledger.ingest.mapping import built_in_mappings
+from ledger.ingest.mapping_file import built_in_mappings
 from ledger.ingest.resubmission import CANONICAL_COLUMNS
 from ledger.settlement.statement import Unresolved
 from ledger.store.database import Database

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ledger.ingest.counter import counted
 from ledger.ingest.prometheus import Series
-from ledger.store.ended_requests import EndedRequests, Source
+from ledger.store.ended_requests import EndedRequests, RowKind
 from ledger.workflows.reconciliation import Bounds, Pieces
 
 SPAN, STEP = (100, 200), 10
@@ -53,7 +53,7 @@ def rows(requests: list[Served], cuts: list[int]) -> Iterator[EndedRequests]:
         began, ended = (sum(cut <= at for cut in cuts) for at in (one.began, one.ended))
         if ended:
             yield EndedRequests(
-                source=Source.ALONE, model="m", is_cancelled=False, began=began, ended=ended, requests=1, input_tokens=0,
+                kind=RowKind.ALONE, model="m", is_cancelled=False, began=began, ended=ended, requests=1, input_tokens=0,
                 output_tokens=one.ended - one.began, queue_us=0, without_input=0, without_output=0, without_queue=0, without_latency=0,
                 within=(), exactly=(),
             )  # fmt: skip

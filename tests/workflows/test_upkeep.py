@@ -15,7 +15,7 @@ from click.testing import Result
 from sqlalchemy import text
 
 from ledger.ingest.loader import load_file
-from ledger.ingest.mapping import built_in_mappings
+from ledger.ingest.mapping_file import built_in_mappings
 from ledger.ingest.record_file import open_records
 from ledger.settlement.calendar import day_start, days_touched
 from ledger.store import schema

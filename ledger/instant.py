@@ -1,0 +1,24 @@
+"""Instants as whole microseconds since 1970, and back: exact, since nothing passes through a float."""
+
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def since_1970_us(instant: datetime) -> int:
+    """Microseconds from 1970 to an aware instant; negative before it.
+
+    >>> since_1970_us(datetime(1970, 1, 2, tzinfo=UTC))
+    86400000000
+    """
+    return (instant - EPOCH) // MICROSECOND
+
+
+def instant_of(since_1970_us: int) -> datetime:
+    """The instant in UTC so many microseconds after 1970. Raises OverflowError outside the years 1 to 9999.
+
+    >>> instant_of(1_500_000).isoformat()
+    '1970-01-01T00:00:01.500000+00:00'
+    """
+    return EPOCH + since_1970_us * MICROSECOND
