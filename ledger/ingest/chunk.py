@@ -158,8 +158,10 @@ class Chunk:
         return [record for (record,) in rows]
 
     def first_refused(self, limit: int) -> tuple[tuple[int, str, str], ...]:
-        """Line, reason and detail of the first refused rows."""
-        rows = self.connection.table("judged").filter("reason IS NOT NULL").project("line, reason, detail").limit(limit).fetchall()
+        """Line, reason and detail of refused rows, the first of each reason before the second of any."""
+        refused = self.connection.table("judged").filter("reason IS NOT NULL")
+        spread = refused.order("row_number() OVER (PARTITION BY reason ORDER BY record), record")
+        rows = spread.project("line, reason, detail").limit(limit).fetchall()
         return tuple(rows)
 
     def first_events(self, limit: int) -> tuple[dict[str, object], ...]:

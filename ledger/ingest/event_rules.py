@@ -1,9 +1,9 @@
 """The rules of the event: mapped texts to exact columns, or the reason why a row is refused. All rows of a chunk at once, in DuckDB.
 
 Takes the relation `mapped`, in which a value is the text that stands in the source (`..._text`), or what a source with types says it is
-(`..._value`), and gives the table `judged`: one row per record
-with its columns or its refusal. Nothing passes through binary floating point: a decimal becomes microseconds by its digits, half even.
-A record that is half of a request is judged by the rules that its half has to keep. Source: specification, section 2.
+(`..._value`), and gives the table `judged`: one row per record with its columns or its refusal. Nothing passes through binary floating
+point: a decimal becomes microseconds by its digits, half even. A record that is half of a request is judged by the
+rules that its half has to keep. Source: specification, section 2.
 """
 
 from dataclasses import dataclass
@@ -12,11 +12,9 @@ from enum import StrEnum
 import duckdb
 
 from ledger.ingest.mapping import DURATIONS, INTEGERS, TYPED, Role
+from ledger.store.limits import CLOCK_NOISE_US, LARGEST_TOKENS, LONGEST_US
 
 LONGEST_TEXT = 200  # characters
-LARGEST_TOKENS = 10**12
-LONGEST_US = 30 * 86_400 * 1_000_000
-CLOCK_NOISE_US = 10_000  # a queue this far below zero is clock noise; parts may exceed the whole by as much
 FUTURE_US = 60 * 1_000_000
 
 _NAMES = ("account", "request_id", "model", "queue", "cold_start", "node")

@@ -53,7 +53,7 @@ _LINE_DELIMITER = "\x01\x02\x03\x04"  # stands in no text, so that a line is one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordFile:
-    """An open file. `fields` are its top-level names; `ignored` those that the mapping does not read."""
+    """An open file. `fields` are its top-level names; `ignored` those that the mapping neither reads nor knows."""
 
     name: str
     sha256: str
@@ -741,14 +741,14 @@ def _opened(
         counted = connection.execute(f"SELECT count(*) FROM {relation}").fetchone()  # noqa: S608
         assert counted is not None
         rows = counted[0]
-    read = {p[0] for p in mapping.paths}
+    known = {*(p[0] for p in mapping.paths), *(name.partition(".")[0] for name in (*mapping.identify, *mapping.optional))}
     return RecordFile(
         name=path.name,
         sha256="",
         mapping=mapping,
         file_format=file_format,
         fields=fields,
-        ignored=tuple(name for name in fields if name not in read),
+        ignored=tuple(name for name in fields if name not in known),
         records=rows - first_row,
         first_row=first_row,
         types={},

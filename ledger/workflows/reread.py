@@ -98,7 +98,7 @@ class AlikeRows:
     @property
     def role(self) -> Role | None:
         """Whose halves they are; None of whole requests."""
-        return self.mapping.halves.role if self.mapping.halves else None
+        return self.mapping.role
 
     @property
     def hashes(self) -> dict[int, str]:
