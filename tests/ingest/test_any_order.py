@@ -24,7 +24,9 @@ STORED = "SELECT request_id, input_tokens FROM event WHERE account = '{}'"
 QUARANTINED = "SELECT DISTINCT reason, fields->>'request_id' AS id, fields->>'input_tokens' AS tokens FROM quarantine WHERE account = '{}'"
 WAITING = "SELECT fields->>'id' AS id FROM quarantine WHERE account = '{}' AND resolution IS NULL ORDER BY 1"
 UNJOINED = "SELECT request_id FROM engine_request WHERE NOT merged AND request_id LIKE '%/{}-%' ORDER BY 1"
-SETTINGS = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+SETTINGS = settings(
+    max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @st.composite
