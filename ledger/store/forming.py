@@ -18,14 +18,26 @@ from ledger.store.withdrawals import lock_all_requests
 REASON = "joined"
 NEXT_TRY = "60 seconds"  # after the end of a failed one, at most
 
+# What was formed of the touched requests until now. `joined`: it has the figures of their engines. `decided`: somebody has corrected or
+# withdrawn it since, so it is not formed again.
+_HELD = """
+SELECT d.account, d.request_id, d.of_request, d.joined,
+    EXISTS (SELECT FROM event e WHERE e.account = d.account AND e.request_id = d.request_id AND e.revision > d.revision)
+    OR EXISTS (SELECT FROM void v WHERE v.account = d.account AND v.request_id = d.request_id AND v.revision = d.revision
+        AND v.kind <> 'join') AS decided
+FROM touched JOIN formed_request d ON d.account = touched.account AND d.of_request = touched.request_id
+"""
+
 # What a gateway's rows of one request come to: answers, each with the failed tries before it. An answer that was logged twice (same start,
 # same tokens) is one; others of the same request_id, which a client may send again, are requests of their own. A client's own error is
 # no try. `request_id` is the id of the row that stands for the answer, `of_request` what the rows have in common.
 _GATEWAY = """
 WITH tries AS (
-    SELECT o.*, o.status BETWEEN 200 AND 299 AS answered, o.status BETWEEN 400 AND 499 AND o.status NOT IN (408, 409, 429) AS final,
+    SELECT o.*, held.joined, held.decided, o.status BETWEEN 200 AND 299 AS answered,
+        o.status BETWEEN 400 AND 499 AND o.status NOT IN (408, 409, 429) AS final,
         o.received_at + coalesce(o.e2e_us, 0) * interval '1 microsecond' AS ended_at
     FROM touched JOIN observation o ON o.role = 'gateway' AND o.account = touched.account AND o.request_id = touched.request_id
+    LEFT JOIN held ON held.account = o.account AND held.request_id = o.record_id AND held.of_request = o.request_id
 ), chained AS (
     SELECT *, max(ended_at) OVER (PARTITION BY account, request_id, final ORDER BY received_at, record_id
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS ended_before FROM tries
@@ -41,13 +53,20 @@ WITH tries AS (
 ), gateway AS (
     SELECT DISTINCT ON (account, event_id) *,
         min(received_at) OVER (PARTITION BY account, event_id) AS first_at,
-        array_agg(record_id) OVER (PARTITION BY account, event_id) AS records
+        array_agg(record_id) OVER (PARTITION BY account, event_id) AS records,
+        answered AND (input_tokens IS NULL OR output_tokens IS NULL) AS lacks_tokens,
+        coalesce(bool_or(joined) OVER (PARTITION BY account, event_id), false) AS has_figures,
+        coalesce(bool_or(decided) OVER (PARTITION BY account, event_id), false) AS has_decided,
+        coalesce(bool_or(decided AND record_id <> event_id) OVER (PARTITION BY account, event_id), false) AS stands_otherwise
     FROM grouped ORDER BY account, event_id, answered DESC, ended_at DESC, record_id
 )
 -- from the first try on; the least of nothing and a number would be the number
 SELECT *, CASE WHEN e2e_us IS NOT NULL THEN least(e2e_us + since_first_us, {longest}) END AS whole_e2e_us,
     CASE WHEN ttft_us IS NOT NULL THEN least(ttft_us + since_first_us, {longest}) END AS whole_ttft_us,
-    row_number() OVER (PARTITION BY account, request_id ORDER BY answered DESC, final, first_at, event_id) AS place
+    -- The engines' figures are for the first of these: an answer that needs them before others. Of two that do, the one that has them
+    -- keeps them, and so does one that somebody has decided about, or they would be billed twice.
+    row_number() OVER (PARTITION BY account, request_id ORDER BY answered DESC, has_figures AND has_decided DESC, lacks_tokens DESC,
+        lacks_tokens AND has_figures DESC, final, first_at, event_id) AS place
 FROM gateway CROSS JOIN LATERAL (SELECT (extract(epoch FROM received_at - first_at) * 1000000)::bigint AS since_first_us) shift
 """
 
@@ -93,7 +112,7 @@ _AGREES = (
 )
 _FORM = f"""
 SELECT {", ".join(f"CASE WHEN joins THEN j.{name} ELSE {alone} END AS {name}" for name, alone in _ALONE.items())},
-    g.request_id AS of_request, g.records, joins, e.engine_account, e.engine_request
+    g.request_id AS of_request, g.records, g.stands_otherwise, joins, e.engine_account, e.engine_request
 FROM answer g
 LEFT JOIN engine_sum e ON e.of_account = g.account AND e.of_request = g.request_id AND g.place = 1
 CROSS JOIN LATERAL (SELECT {", ".join(f"{value} AS {name}" for name, value in _JOINED.items())}) j
@@ -115,7 +134,8 @@ UPDATE formed f SET latest = s.latest, voided_as = s.kind, decided = s.decided, 
     complete = f.status NOT BETWEEN 200 AND 299 OR (f.input_tokens IS NOT NULL AND f.output_tokens IS NOT NULL)
 FROM (
     SELECT f.account, f.request_id, l.revision AS latest, v.kind, d.revision AS formed, l.revision IS NOT NULL
-        AND (d.revision IS DISTINCT FROM l.revision OR d.of_request <> f.of_request OR coalesce(v.kind, 'join') <> 'join') AS decided,
+        AND (d.revision IS DISTINCT FROM l.revision OR d.of_request <> f.of_request OR coalesce(v.kind, 'join') <> 'join')
+        OR f.stands_otherwise AS decided,
         {same_as_latest} AS same,
         EXISTS (SELECT FROM event e WHERE e.account = f.account AND e.request_id = f.request_id AND {same}) AS known,
         concat_ws(', ', {differing}) AS differing
@@ -147,17 +167,20 @@ SELECT account, request_id, revision, 'join', {reason}, {author}, {at} FROM with
 _PLACE = """
 WITH added AS (
     INSERT INTO event ({fields}, batch_id, revision) SELECT {fields}, {batch_id}, coalesce(latest, 0) + 1 FROM formed
-    WHERE complete AND (latest IS NULL OR (NOT decided AND (NOT same OR voided_as IS NOT NULL)))
+    WHERE complete AND NOT decided AND (latest IS NULL OR NOT same OR voided_as IS NOT NULL)
     ORDER BY account, request_id ON CONFLICT DO NOTHING RETURNING account, request_id
 ) UPDATE formed SET placed = true FROM added WHERE added.account = formed.account AND added.request_id = formed.request_id
 """
 _KEEP = """
-INSERT INTO formed_request (account, request_id, of_request, revision)
-SELECT account, request_id, of_request, coalesce(latest, 0) + 1 FROM formed WHERE placed ORDER BY account, request_id
-ON CONFLICT (account, request_id) DO UPDATE SET revision = excluded.revision;
-UPDATE engine_request r SET merged = joins AND (placed OR latest IS NOT NULL) FROM formed f
-WHERE r.account = f.engine_account AND r.request_id = f.engine_request AND merged <> (joins AND (placed OR latest IS NOT NULL));
+INSERT INTO formed_request (account, request_id, of_request, revision, joined)
+SELECT account, request_id, of_request, coalesce(latest, 0) + placed::int, joins FROM formed WHERE complete AND NOT decided
+ORDER BY account, request_id
+ON CONFLICT (account, request_id) DO UPDATE SET revision = excluded.revision, joined = excluded.joined
+    WHERE formed_request.revision <> excluded.revision OR formed_request.joined <> excluded.joined;
+UPDATE engine_request r SET merged = joins AND (complete OR decided) FROM formed f
+WHERE r.account = f.engine_account AND r.request_id = f.engine_request AND merged <> (joins AND (complete OR decided));
 """
+_LOST = "SELECT count(*) FROM formed WHERE complete AND NOT decided AND latest IS NULL AND NOT placed"
 _RECORDS = "SELECT account, request_id, placed, unnest(records) AS record_id FROM formed"
 _WAITED = """
 SELECT o.refused_sha256 FROM formed_record r
@@ -188,6 +211,7 @@ def form_requests(connection: Connection, batch_id: int, *, author: str, at: dat
     }
     with driver_cursor(connection) as cursor:
         put_aside(cursor, "touched", _TOUCHED)
+        put_aside(cursor, "held", _HELD)
         put_aside(cursor, "answer", sql.SQL(_GATEWAY).format(next_try=sql.Literal(NEXT_TRY), longest=sql.Literal(LONGEST_US)))
         put_aside(cursor, "engine_sum", _ENGINE)
         put_aside(cursor, "formed", _FORM)
@@ -195,7 +219,7 @@ def form_requests(connection: Connection, batch_id: int, *, author: str, at: dat
         cursor.execute(sql.SQL(_WITHDRAW).format(gone=sql.SQL(_GONE), **values))
         cursor.execute(sql.SQL(_PLACE).format(fields=column_list(EVENT_FIELDS), batch_id=sql.Literal(batch_id)))
         placed = cursor.rowcount
-        [(lost,)] = cursor.execute("SELECT count(*) FROM formed WHERE complete AND latest IS NULL AND NOT placed").fetchall()
+        [(lost,)] = cursor.execute(_LOST).fetchall()
         if lost:  # another load adds the same events at this moment, another way
             raise IdentityTaken
         cursor.execute(_KEEP)

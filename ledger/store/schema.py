@@ -163,6 +163,7 @@ formed_request = Table(
     Column("request_id", Name, primary_key=True),
     Column("of_request", Name, nullable=False, comment="the request_id of its observations"),
     Column("revision", SmallInteger, nullable=False),
+    Column("joined", Boolean, nullable=False, comment="it has the figures of its engines"),
     Index("ix_formed_request_of_request", "account", "of_request"),
 )
 

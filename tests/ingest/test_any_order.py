@@ -64,6 +64,7 @@ def calls(draw: st.DrawFn) -> list[halves.Row]:
     """Rows of a few calls and their engines', with `{}` for what makes the example's ids its own."""
     rows: list[halves.Row] = []
     for call in range(draw(st.integers(1, 3))):
+        start = len(rows)
         for n in range(draw(st.integers(1, 4))):
             id_ = f"{{}}-g{draw(st.integers(0, 9))}{call}{n}"  # ids in another order than the instants
             more: halves.Row = draw(st.sampled_from([{}, {"in": 7, "out": 8}, {"in": 7, "out": 8, "first_ms": 90}, {"in": 9, "out": 8}]))
@@ -71,6 +72,9 @@ def calls(draw: st.DrawFn) -> list[halves.Row]:
                 more |= {"trace": f"{{}}-t{call}"}
             seconds, ms = draw(st.sampled_from([0, 0, 1, 2, 40, 61, 200])), draw(st.sampled_from([500, 900, 30_000]))
             code = draw(st.sampled_from([200, 200, 200, 429, 500, 400, 499]))
+            # Of two answers without tokens the engine's figures stay with the one that had them first.
+            if code == 200 and any(one["code"] == 200 and "in" not in one for one in rows[start:]):
+                more = {"in": 7, "out": 8} | more
             rows.append(halves.gateway(id_, seconds, ms=ms, code=code, customer=CUSTOMER, call=f"{{}}-c{call}", **more))
             rows[-1]["header"] = f"{{}}-h{call}"
         by_trace, header = draw(st.sampled_from([True, False])), draw(st.sampled_from(["h", "x"]))

@@ -135,6 +135,33 @@ def test_a_client_that_sends_its_call_id_again_is_served_twice_and_pays_twice(ha
     assert [row[-3:] for row in halves.current().values()] == [(7, 8, 200)] * 2
 
 
+def test_an_engines_figures_stay_with_the_answer_that_had_them_first_and_count_once(halves: Halves) -> None:
+    halves.load(gateway("b", 1, call="c", header="h"))
+    halves.load(engine("s", "h"))
+    before = halves.current()
+    assert list(before) == ["b"]
+    assert counts(halves.load(gateway("a", 0, call="c", header="h"))) == {"refused": 1}
+    assert halves.current() == before
+
+
+def test_an_engines_figures_go_to_the_answer_that_lacks_tokens(halves: Halves) -> None:
+    halves.load(gateway("a", 0, call="c", header="h", **{"in": 7, "out": 8}))
+    halves.load(engine("s", "h"))
+    assert halves.current()["a"][5:7] == (100, 20)
+    halves.load(gateway("b", 1, call="c", header="h"))
+    assert {name: row[5:7] for name, row in halves.current().items()} == {"a": (7, 8), "b": (100, 20)}
+
+
+def test_figures_that_somebody_has_decided_about_go_to_no_other_answer(halves: Halves) -> None:
+    halves.load(gateway("b", 1, call="c", header="h"))
+    halves.load(engine("s", "h"))
+    result = halves.run_ledger("correct", "b", "--account", "acme", "--set", "e2e_ms=450", "--reason", "clock")
+    assert result.exit_code == 0, result.output
+    before = halves.current()
+    halves.load(gateway("a", 0, call="c", header="h"), gateway("B", 1, call="c", header="h"))  # B: the answer of b, logged twice
+    assert halves.current() == before
+
+
 def test_a_clients_own_error_is_no_try_and_makes_the_next_answer_no_later(halves: Halves) -> None:
     halves.load(gateway("e", 0, call="c", code=400), gateway("a", 3, call="c", **{"in": 7, "out": 8}))
     assert halves.current()["a"][0] == "00:03.000" and halves.current()["e"][-1] == 400

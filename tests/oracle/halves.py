@@ -1,7 +1,8 @@
 """Rows of a gateway and of an engine to requests: tries and answers folded, and the engine's figures put to them. Source: specification,
 section 2; decision record halves.
 
-Takes rows as `tests.ingest.halves` writes them, in any order, with keys that at most one request of the other role has.
+Takes rows as `tests.ingest.halves` writes them, in any order, with keys that at most one request of the other role has, and at most one
+answer without tokens for each call: of two the engine's figures stay with the one that had them first.
 """
 
 from collections import defaultdict
@@ -34,7 +35,7 @@ def requests_of(gateway: list[Row], engine: list[Row]) -> tuple[dict[str, Reques
     requests, waiting = {}, dict(children)
     for rows in calls.values():
         found = _answers(rows)
-        order = sorted(found, key=lambda name: (not _answered(_last(found[name])), _final(found[name][0]), _start(found[name]), name))
+        order = sorted(found, key=lambda name: (*_needs_figures(found[name]), _final(found[name][0]), _start(found[name]), name))
         for name in order:
             mine = None
             if name == order[0]:
@@ -89,6 +90,12 @@ def _request(rows: list[Row], spans: list[Row]) -> Request:
     complete = not _answered(last) or None not in tokens
     started = _start(rows).strftime("%M:%S.") + f"{_start(rows).microsecond // 1000:03d}"
     return Request(rows, (started, queue, inference, ttft, (last["ms"] + before) * 1000, *tokens, last["code"]), complete)
+
+
+def _needs_figures(rows: list[Row]) -> tuple[bool, bool]:
+    """Sorts an answer before what is none, and one without tokens before others."""
+    last = _last(rows)
+    return not _answered(last), not _answered(last) or "in" in last
 
 
 def _last(rows: list[Row]) -> Row:
