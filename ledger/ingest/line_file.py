@@ -20,6 +20,8 @@ LONGEST_MEAN_BYTES = 4_000  # of the lines of a block: DuckDB holds 2,048 at onc
 _BLANK = re.compile(rb"\n(?:[\t\v\f\r ]*\n|[\t\v\f\r ]+\Z)")
 _BLANK_FIRST = re.compile(rb"[\t\v\f\r ]*(?:\n|\Z)")
 _MAY_BE_BLANK = re.compile(rb"\n[\t\n\v\f\r ]")
+_ALL_DIGITS_0 = bytes.maketrans(b"123456789E", b"0" * 9 + b"e")
+_INEXACT = (b"0" * 16, b"0e0", b"0e-0", b"0e+0")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -74,6 +76,19 @@ def line_file(path: Path) -> LineFile | None:
     if first_line is None or returns not in (0, before[-1]):
         return None
     return LineFile(path=path, lines=before[-1], first_line=first_line.decode(), has_returns=returns > 0, starts=starts, before=before)
+
+
+def may_be_inexact(path: Path) -> bool:
+    """Whether the file may have a number that a JSON reader would write anew: 16 digits or more together, with points between them or
+    none, or an exponent. In a text they do no harm, and are taken for one."""
+    behind = b""
+    with path.open("rb") as file:
+        while piece := file.read(BLOCK_BYTES):
+            digits = behind + piece.translate(_ALL_DIGITS_0, b".")
+            if any(pattern in digits for pattern in _INEXACT):
+                return True
+            behind = digits[-len(_INEXACT[0]) :]
+    return False
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ledger.errors import LedgerError
-from ledger.ingest.line_file import BLOCK_BYTES, LONGEST_LINE_BYTES, line_file
+from ledger.ingest.line_file import BLOCK_BYTES, LONGEST_LINE_BYTES, line_file, may_be_inexact
 
 HEADER = b"a,b\n"
 
@@ -70,3 +70,17 @@ def test_lines_that_need_a_closer_look_are_left_to_it(tmp_path: Path, content: b
     file = tmp_path / "rows"
     file.write_bytes(content)
     assert line_file(file) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "is_inexact"),
+    [
+        (b"1234567890123456", True), (b"0.1234567890123456", True), (b"1.234567890123456", True), (b"123456789012345", False),
+        (b"1234567-90123456", False), (b"1e21", True), (b"5.7E-05", True), (b"1e+2", True), (b"e21", False), (b"1e", False),
+    ],
+)  # fmt: skip
+def test_a_number_that_would_be_written_anew_is_found_wherever_blocks_end(tmp_path: Path, number: bytes, is_inexact: bool) -> None:
+    file = tmp_path / "rows"
+    for place in (0, *(BLOCK_BYTES - before for before in (20, 16, 15, 8, 3, 1, 0)), 2 * BLOCK_BYTES - 3):
+        file.write_bytes(b"x" * place + number + b"}")
+        assert may_be_inexact(file) is is_inexact, place

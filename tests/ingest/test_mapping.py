@@ -166,3 +166,29 @@ def test_a_field_that_is_a_word_of_the_expressions_is_refused_with_the_way_to_wr
         assert "oken" not in str(refused.value)
         file.write_text(GOOD.replace("model: model", f"model: '\"{name}\"'", 1))
         assert (name,) in read_mapping(file).paths
+
+
+@pytest.mark.parametrize("more", ["", "\n  node: other.node"], ids=["fields", "fields-inside-fields"])
+@pytest.mark.parametrize("has_inexact_numbers", [False, True])
+def test_a_field_of_a_json_record_is_the_text_that_stands_there(more: str, has_inexact_numbers: bool, tmp_path: Path) -> None:
+    expected = {
+        r'"a\u0041\n\"b"': 'aA\n"b', "null": None, '""': "", "true": "true", "1.25": "1.25", "[1, 2]": "[1,2]", '{"x": "y"}': '{"x":"y"}',
+        '"x", "model": "y"': "x",  # the first one counts
+    }  # fmt: skip
+    if has_inexact_numbers:
+        exact = (
+            "12345678901234567890123",
+            "0.1000000000000000000001",
+            "1714500000.1234567890",
+            "-1.2345678901234567e-7",
+            "5.7e-05",
+            "1E21",
+        )
+        expected |= {number: number for number in exact}
+    (tmp_path / "one.yaml").write_text(GOOD + more.lstrip("\n") + ("\noptional: [other]" if more else "") + "\n")
+    lines = [f'{{"id": "r", "at": 1, "other": {{"node": "n"}}, "model": {value}}}' for value in expected]
+    (tmp_path / "rows.jsonl").write_text("\n".join([*lines, '{"id": "r"', "[1]"]))
+    with open_records(tmp_path / "rows.jsonl", (read_mapping(tmp_path / "one.yaml"),)) as records:
+        records.read_span(records.connection, 0, records.records, tmp_path)
+        rows = records.connection.execute('SELECT model, "#malformed" IS NULL FROM chunk_record ORDER BY "#record"').fetchall()
+    assert rows == [*((text, True) for text in expected.values()), (None, False), (None, False)]
