@@ -122,6 +122,7 @@ def add_versions(connection: Connection, added: Iterable[StoredVersion]) -> None
     for contract_id in contract_ids:
         execute(connection, "DELETE FROM version_in_force WHERE contract_id = %(id)s", {"id": contract_id})
         execute(connection, "DELETE FROM account_covered WHERE contract_id = %(id)s", {"id": contract_id})
+    keep_readings(connection)
     for contract_id in sorted(contract_ids):
         _put_into_force(connection, contract_id, [stored.contract for stored in stored_versions(connection, contract_id)])
 
