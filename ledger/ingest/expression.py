@@ -6,7 +6,9 @@ is no number stays as it is, so that the event rules refuse it by name. Source: 
 
 import re
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import sqlglot
 from sqlglot import exp
@@ -49,12 +51,32 @@ class ExpressionRefused(ValueError):
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class Compiled:
-    """A DuckDB expression and the fields of the source that it reads, by their path. Its value is a text; a condition's, a boolean."""
+    """A DuckDB expression and the fields of the source that it reads, by their path. Its value is a text; a condition's, a boolean.
 
-    sql: exp.Expr
-    paths: frozenset[Path]
+    It is compiled when it is first needed.
+    """
+
+    _compile: Callable[[], tuple[exp.Expr, frozenset[Path]]]
+
+    @property
+    def sql(self) -> exp.Expr:
+        """The expression."""
+        return self._compiled[0]
+
+    @property
+    def paths(self) -> frozenset[Path]:
+        """The fields."""
+        return self._compiled[1]
+
+    def check(self) -> None:
+        """Raises ExpressionRefused, in words, if what was written is outside the whitelist."""
+        assert self._compiled
+
+    @cached_property
+    def _compiled(self) -> tuple[exp.Expr, frozenset[Path]]:
+        return self._compile()
 
 
 def field_key(path: Path) -> str:
@@ -67,16 +89,24 @@ def field_column(path: Path) -> str:
     return ".".join("".join(f"^{letter}" if letter in "^." or letter.isupper() else letter for letter in name) for name in path)
 
 
-def parse_expression(text: str) -> Compiled:
-    """Compile the text. Raises ExpressionRefused, in words, for anything outside the whitelist."""
-    compiler = _Compiler(written=text)
-    return Compiled(sql=compiler.text(_parsed(text)), paths=frozenset(compiler.paths))
+def expression(text: str) -> Compiled:
+    """The expression that is written so."""
+
+    def compiled() -> tuple[exp.Expr, frozenset[Path]]:
+        compiler = _Compiler(written=text)
+        return compiler.text(_parsed(text)), frozenset(compiler.paths)
+
+    return Compiled(compiled)
 
 
-def parse_condition(text: str) -> Compiled:
-    """Compile the text of a condition, which is true, false or null. Raises ExpressionRefused like parse_expression."""
-    compiler = _Compiler(written=text)
-    return Compiled(sql=compiler.condition(_parsed(text)), paths=frozenset(compiler.paths))
+def condition(text: str) -> Compiled:
+    """The condition that is written so, which is true, false or null."""
+
+    def compiled() -> tuple[exp.Expr, frozenset[Path]]:
+        compiler = _Compiler(written=text)
+        return compiler.condition(_parsed(text)), frozenset(compiler.paths)
+
+    return Compiled(compiled)
 
 
 def _parsed(text: str) -> exp.Expr:
@@ -105,9 +135,9 @@ def _parsed(text: str) -> exp.Expr:
     return tree
 
 
-def constant_compiled(text: str) -> Compiled:
+def constant(text: str) -> Compiled:
     """The expression that is this text for every row."""
-    return Compiled(sql=exp.Literal.string(text), paths=frozenset())
+    return Compiled(lambda: (exp.Literal.string(text), frozenset()))
 
 
 @dataclass(slots=True)

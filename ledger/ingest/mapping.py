@@ -12,7 +12,7 @@ from enum import StrEnum
 from sqlglot import exp
 
 from ledger.errors import LedgerError
-from ledger.ingest.expression import RECORD_COLUMN, Compiled, constant_compiled
+from ledger.ingest.expression import RECORD_COLUMN, Compiled, constant
 from ledger.ingest.given import EXAMPLES, Asked, Given
 from ledger.ingest.unfolding import Unfolding
 
@@ -171,7 +171,7 @@ class Mapping:
         columns, digest = dict(self.columns), self.sha256
         for asked, text in given.texts():
             if asked in (Asked.ACCOUNT, Asked.MODEL):
-                columns[asked] = (*columns.get(asked, ()), Source(name=f"--{asked}", value=constant_compiled(text)))
+                columns[asked] = (*columns.get(asked, ()), Source(name=f"--{asked}", value=constant(text)))
             # As it always was for an account, so that what was loaded before is known again.
             digest = hashlib.sha256((f"{digest}\n{text}" if asked is Asked.ACCOUNT else f"{digest}\0{asked}\0{text}").encode()).hexdigest()
         origin = self.origin

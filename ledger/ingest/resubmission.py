@@ -141,7 +141,7 @@ def _overridden(mapping: SourceMapping, names: Collection[str]) -> SourceMapping
 
 def _was_set(name: str) -> Compiled:
     key = f"{_SET}{name}"
-    return Compiled(sql=exp.column(field_column((key,)), quoted=True), paths=frozenset({(key,)}))
+    return Compiled(lambda: (exp.column(field_column((key,)), quoted=True), frozenset({(key,)})))
 
 
 # A duration in nanoseconds, which no canonical column has, becomes the microseconds that are stored.

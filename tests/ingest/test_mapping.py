@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from ledger.errors import LedgerError
-from ledger.ingest.expression import ExpressionRefused, parse_expression
+from ledger.ingest.expression import ExpressionRefused, expression
 from ledger.ingest.given import Given
 from ledger.ingest.mapping_file import MappingRefused, built_in_mappings, read_mapping
 from ledger.ingest.record_file import open_records
@@ -35,15 +35,15 @@ columns:
 )  # fmt: skip
 def test_anything_outside_the_whitelist_is_refused(text: str) -> None:
     with pytest.raises(ExpressionRefused):
-        parse_expression(text)
+        expression(text).check()
 
 
 def test_a_sum_of_numbers_alone_is_computed() -> None:
-    assert duckdb.execute(f"SELECT {parse_expression('2026-01-01').sql.sql('duckdb')}").fetchone() == ("2024",)
+    assert duckdb.execute(f"SELECT {expression('2026-01-01').sql.sql('duckdb')}").fetchone() == ("2024",)
 
 
 def test_an_expression_names_the_fields_it_reads() -> None:
-    compiled = parse_expression("if(a.b = 'x', coalesce(nullif(c, ''), \"d.e\"), lower(f) || split_part(g, '/', 2))")
+    compiled = expression("if(a.b = 'x', coalesce(nullif(c, ''), \"d.e\"), lower(f) || split_part(g, '/', 2))")
     assert compiled.paths == {("a", "b"), ("c",), ("d.e",), ("f",), ("g",)}
 
 
