@@ -6,6 +6,7 @@ Source: specification, section 2; architecture, "The one idea".
 """
 
 import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -14,8 +15,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import psycopg
-from sqlalchemy import Connection
-from sqlalchemy.exc import OperationalError
 
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
@@ -24,6 +23,7 @@ from ledger.ingest.event_rules import Reason
 from ledger.ingest.mapping import Role
 from ledger.ingest.record_file import RecordFile
 from ledger.instant import since_1970_us
+from ledger.store.connection import Connection
 from ledger.store.database import Database
 from ledger.store.events import (
     Batch,
@@ -46,6 +46,7 @@ from ledger.store.quarantine import add_refused
 
 CHUNK_ROWS = 100_000  # LEDGER_CHUNK_ROWS sets another number
 MOST_CHUNK_ROWS = 10**9
+SWITCH_SECONDS = 0.0005  # so that the thread that feeds the server does not wait for those that compute
 ATTEMPTS = 5  # of a chunk that meets other loads of the same events
 
 
@@ -109,7 +110,7 @@ def load_file(
     `again` allows content that was loaded under another mapping; `on_progress` hears of rows stored.
     """
     chunk_rows = chunk_rows or _chunk_rows()
-    with database.engine.connect() as connection:
+    with database.begin() as connection:
         others = other_mappings(connection, content_sha256=records.sha256, mapping_sha256=records.mapping.sha256)
         committed = committed_chunks(
             connection, content_sha256=records.sha256, mapping_sha256=records.mapping.sha256, chunk_rows=chunk_rows
@@ -162,6 +163,7 @@ def _ahead(
 ) -> Iterator[tuple[tuple[Chunk, ChunkUpkeep], "Future[None]"]]:
     """What becomes of each chunk, in order, while it is computed what follows from it; the next one is under way while the caller has the
     one before."""
+    sys.setswitchinterval(SWITCH_SECONDS)
     with ThreadPoolExecutor(max_workers=1) as executor:
 
         def begin(number: int) -> "tuple[Future[tuple[Chunk, ChunkUpkeep]], Future[None]]":
@@ -204,7 +206,7 @@ class _Loader:
         if self.through_staging:
             chunk.write_events(batch_id=None)
         else:
-            with self.database.engine.connect() as connection:
+            with self.database.begin() as connection:
                 batch_id = self.batch_ids[chunk.number] = next_batch_id(connection)
             chunk.write_events(batch_id=batch_id)
 
@@ -213,7 +215,7 @@ class _Loader:
         only what was written ahead can be used."""
         for attempt in range(ATTEMPTS):
             try:
-                with self.database.engine.begin() as connection:
+                with self.database.begin() as connection:
                     fault_point("ingest.before_copy")
                     summary = self._store(connection, chunk, upkeep, computed)
                     fault_point("ingest.before_commit")
@@ -221,11 +223,10 @@ class _Loader:
                 return summary
             except IdentityTaken:
                 self.through_staging = True
-            except (psycopg.OperationalError, OperationalError) as error:
-                cause = error.orig if isinstance(error, OperationalError) else error
-                if not isinstance(cause, psycopg.errors.DeadlockDetected) or attempt == ATTEMPTS - 1:
+            except psycopg.OperationalError as error:
+                if not isinstance(error, psycopg.errors.DeadlockDetected) or attempt == ATTEMPTS - 1:
                     raise LedgerError(
-                        f"the database failed while {self.records.name} was loaded: {str(cause).splitlines()[0]}",
+                        f"the database failed while {self.records.name} was loaded: {str(error).splitlines()[0]}",
                         cure="run the command again; what was committed stays, the rest is loaded then", exit_code=4,
                     ) from error  # fmt: skip
         raise LedgerError(f"{self.records.name}: other loads of the same events are in the way", cure="run the command again", exit_code=4)

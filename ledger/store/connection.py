@@ -79,7 +79,10 @@ class Connections:
     @contextmanager
     def begin(self, isolation: psycopg.IsolationLevel | None = None) -> Iterator[psycopg.Connection[Any]]:
         """A connection whose transaction begins with its first statement, is committed at the end of the block, and undone by an error."""
-        connection = self._idle.pop() if self._idle else self._open()
+        try:
+            connection = self._idle.pop()  # a thread beside this one may have taken the last
+        except IndexError:
+            connection = self._open()
         try:
             connection.isolation_level = isolation
             yield connection

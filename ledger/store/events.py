@@ -11,13 +11,15 @@ from typing import IO, Any
 
 import psycopg
 from psycopg import sql
-from sqlalchemy import Connection, func, insert, select, text
 
-from ledger.store import schema
-from ledger.store.connection import column_list, copy_rows, driver_cursor, fetch
+from ledger.store.connection import Connection, column_list, copy_rows, driver_cursor, execute, fetch
 
 # The columns that a source decides, in the order of the table; and those of them that make two rows of one identity equal.
-EVENT_FIELDS = tuple(column.name for column in schema.event.columns if column.name not in ("batch_id", "revision"))
+EVENT_FIELDS = (
+    "received_at", "queue_us", "prefill_us", "decode_us", "inference_us", "ttft_us", "e2e_us",
+    "input_tokens", "cached_input_tokens", "output_tokens", "status", "async_header", "clock_clamped",
+    "account", "request_id", "model", "queue", "cold_start", "node",
+)  # fmt: skip
 COMPARED_FIELDS = tuple(name for name in EVENT_FIELDS if name not in ("account", "request_id", "clock_clamped"))
 
 
@@ -48,43 +50,42 @@ class Batch:
     author: str
 
 
+_COUNTS = ("read", "new", "duplicate", "conflict", "refused", "skipped", "merged", "clamped")
+_BATCH_COLUMNS = {name: f"rows_{name}" if name in _COUNTS else name for name in Batch.__slots__}
+
+
 def next_batch_id(connection: Connection) -> int:
     """A fresh id; the batch's row is added at the end of its transaction, when its counts are known."""
-    batch_id = connection.scalar(text("SELECT nextval(pg_get_serial_sequence('batch', 'batch_id'))"))
-    assert isinstance(batch_id, int)
-    return batch_id
+    [(batch_id,)] = fetch(connection, "SELECT nextval(pg_get_serial_sequence('batch', 'batch_id'))")
+    return int(batch_id)
 
 
 def add_batch(connection: Connection, batch: Batch) -> None:
     """Add the batch's row. The events and refused rows of it are in the same transaction."""
-    connection.execute(
-        text(
-            "INSERT INTO batch (batch_id, source, content_sha256, mapping, mapping_sha256, chunk, chunk_rows, rows_read, rows_new, "
-            "rows_duplicate, rows_conflict, rows_refused, rows_skipped, rows_merged, rows_clamped, loaded_at, author) "
-            "OVERRIDING SYSTEM VALUE VALUES "
-            "(:batch_id, :source, :content_sha256, :mapping, :mapping_sha256, :chunk, :chunk_rows, :read, :new, "
-            ":duplicate, :conflict, :refused, :skipped, :merged, :clamped, :loaded_at, :author)"
+    execute(
+        connection,
+        sql.SQL("INSERT INTO batch ({}) OVERRIDING SYSTEM VALUE VALUES ({})").format(
+            column_list(_BATCH_COLUMNS.values()), sql.SQL(", ").join(map(sql.Placeholder, _BATCH_COLUMNS))
         ),
-        {name: getattr(batch, name) for name in Batch.__slots__},
+        {name: getattr(batch, name) for name in _BATCH_COLUMNS},
     )
 
 
 def committed_chunks(connection: Connection, *, content_sha256: str, mapping_sha256: str, chunk_rows: int) -> dict[int, Batch]:
     """The first batch of each chunk of this content that was loaded under this mapping, by chunk."""
-    table = schema.batch
-    rows = connection.execute(
-        select(table)
-        .where(table.c.content_sha256 == content_sha256, table.c.mapping_sha256 == mapping_sha256, table.c.chunk_rows == chunk_rows)
-        .order_by(table.c.batch_id.desc())
-    ).mappings()
-    return {row["chunk"]: Batch(**{name.removeprefix("rows_"): value for name, value in row.items()}) for row in rows}
+    query = sql.SQL(
+        "SELECT {} FROM batch WHERE content_sha256 = %(content)s AND mapping_sha256 = %(mapping)s AND chunk_rows = %(chunk_rows)s "
+        "ORDER BY batch_id DESC"
+    ).format(column_list(_BATCH_COLUMNS.values()))
+    rows = fetch(connection, query, {"content": content_sha256, "mapping": mapping_sha256, "chunk_rows": chunk_rows})
+    batches = [Batch(**dict(zip(_BATCH_COLUMNS, row, strict=True))) for row in rows]
+    return {batch.chunk: batch for batch in batches}
 
 
 def other_mappings(connection: Connection, *, content_sha256: str, mapping_sha256: str) -> list[str]:
     """The names of the mappings, other than this one, under which this content was loaded."""
-    table = schema.batch
-    query = select(table.c.mapping).where(table.c.content_sha256 == content_sha256, table.c.mapping_sha256 != mapping_sha256).distinct()
-    return sorted(connection.scalars(query))
+    query = "SELECT DISTINCT mapping FROM batch WHERE content_sha256 = %(content)s AND mapping_sha256 <> %(mapping)s"
+    return sorted(name for (name,) in fetch(connection, query, {"content": content_sha256, "mapping": mapping_sha256}))
 
 
 def copy_events(connection: Connection, stream: IO[bytes]) -> int:
@@ -100,15 +101,15 @@ def copy_events(connection: Connection, stream: IO[bytes]) -> int:
 
 def analyze_events(connection: Connection) -> None:
     """Let PostgreSQL plan by the events that stand there now; else it would do so only when it next looks by itself."""
-    connection.execute(text("ANALYZE event"))
+    execute(connection, "ANALYZE event")
 
 
 def stage_events(connection: Connection, stream: IO[bytes]) -> int:
     """Put the events of the stream (binary rows of EVENT_FIELDS and the record's number) aside until the end of the transaction."""
-    connection.execute(text("CREATE TEMPORARY TABLE staged (LIKE event, record bigint NOT NULL) ON COMMIT DROP"))
-    connection.execute(text("ALTER TABLE staged ALTER batch_id DROP NOT NULL, ALTER revision DROP NOT NULL"))
+    execute(connection, "CREATE TEMPORARY TABLE staged (LIKE event, record bigint NOT NULL) ON COMMIT DROP")
+    execute(connection, "ALTER TABLE staged ALTER batch_id DROP NOT NULL, ALTER revision DROP NOT NULL")
     count = copy_rows(connection, "staged", (*EVENT_FIELDS, "record"), stream)
-    connection.execute(text("ANALYZE staged (account, request_id, received_at)"))
+    execute(connection, "ANALYZE staged (account, request_id, received_at)")
     return count
 
 
@@ -211,69 +212,64 @@ class Revision:
 
 def latest_revisions(connection: Connection, request_id: str, account: str | None) -> list[Revision]:
     """The latest revision of each request of this id, in the account or in all of them, by account."""
-    event, void = schema.event, schema.void
-    latest = select(event.c.account, func.max(event.c.revision).label("revision")).where(event.c.request_id == request_id)
-    if account is not None:
-        latest = latest.where(event.c.account == account)
-    newest = latest.group_by(event.c.account).subquery()
-    same = (void.c.account == event.c.account) & (void.c.request_id == event.c.request_id) & (void.c.revision == event.c.revision)
-    query = (
-        select(event, void.c.kind.label("void_kind"))
-        .join(newest, (event.c.account == newest.c.account) & (event.c.revision == newest.c.revision))
-        .outerjoin(void, same)
-        .where(event.c.request_id == request_id)
-        .order_by(event.c.account)
-    )
+    query = sql.SQL(
+        "SELECT DISTINCT ON (account) account, revision, EXISTS (SELECT FROM void WHERE void.account = event.account "
+        "AND void.request_id = event.request_id AND void.revision = event.revision), {} FROM event "
+        "WHERE request_id = %(request_id)s AND (%(account)s::varchar IS NULL OR account = %(account)s) ORDER BY account, revision DESC"
+    ).format(column_list(EVENT_FIELDS))
     return [
         Revision(
-            account=row["account"], request_id=request_id, revision=row["revision"], voided=row["void_kind"] is not None,
-            fields={name: row[name] for name in EVENT_FIELDS},
+            account=of_account, request_id=request_id, revision=revision, voided=voided,
+            fields=dict(zip(EVENT_FIELDS, fields, strict=True)),
         )
-        for row in connection.execute(query).mappings()
+        for of_account, revision, voided, *fields in fetch(connection, query, {"request_id": request_id, "account": account})
     ]  # fmt: skip
 
 
 def lock_request(connection: Connection, account: str, request_id: str) -> None:
     """Let no other correction of this request run until the transaction ends, nor one of all (`withdrawals.lock_all_requests`)."""
-    connection.execute(text("SELECT pg_advisory_xact_lock_shared(hashtext('ledger.corrections'))"))
-    connection.execute(text("SELECT pg_advisory_xact_lock(hashtextextended(:account || chr(31) || :request_id, 0))"),
-                       {"account": account, "request_id": request_id})  # fmt: skip
+    execute(connection, "SELECT pg_advisory_xact_lock_shared(hashtext('ledger.corrections'))")
+    one = "SELECT pg_advisory_xact_lock(hashtextextended(%(account)s || chr(31) || %(request_id)s, 0))"
+    execute(connection, one, {"account": account, "request_id": request_id})
 
 
 def add_void(connection: Connection, revision: Revision, *, kind: str, reason: str, author: str, voided_at: datetime) -> bool:
     """Withdraw the revision (kind: void, correct or join); False if it was withdrawn before."""
-    statement = text(
-        "INSERT INTO void (account, request_id, revision, kind, reason, author, voided_at) "
-        "VALUES (:account, :request_id, :revision, :kind, :reason, :author, :voided_at) ON CONFLICT DO NOTHING"
+    statement = (
+        "INSERT INTO void (account, request_id, revision, kind, reason, author, voided_at) VALUES "
+        "(%(account)s, %(request_id)s, %(revision)s, %(kind)s, %(reason)s, %(author)s, %(voided_at)s) ON CONFLICT DO NOTHING"
     )
     parameters = {
         "account": revision.account, "request_id": revision.request_id, "revision": revision.revision,
         "kind": kind, "reason": reason, "author": author, "voided_at": voided_at,
     }  # fmt: skip
-    return connection.execute(statement, parameters).rowcount == 1
+    with driver_cursor(connection) as cursor:
+        return cursor.execute(statement, parameters).rowcount == 1
 
 
 def add_revision(connection: Connection, fields: dict[str, Any], *, batch_id: int, revision: int) -> None:
     """Add a further revision of a request, with these EVENT_FIELDS."""
-    connection.execute(insert(schema.event).values(**fields, batch_id=batch_id, revision=revision))
+    values = fields | {"batch_id": batch_id, "revision": revision}
+    statement = sql.SQL("INSERT INTO event ({}) VALUES ({})").format(column_list(values), sql.SQL(", ").join(map(sql.Placeholder, values)))
+    execute(connection, statement, values)
 
 
 def staged_fields(connection: Connection) -> list[dict[str, Any]]:
     """The staged events as values, for a correction: one or none."""
-    rows = connection.execute(text("SELECT * FROM staged ORDER BY record")).mappings()
-    return [{name: row[name] for name in EVENT_FIELDS} for row in rows]
+    rows = fetch(connection, sql.SQL("SELECT {} FROM staged ORDER BY record").format(column_list(EVENT_FIELDS)))
+    return [dict(zip(EVENT_FIELDS, row, strict=True)) for row in rows]
 
 
 def staged_records(connection: Connection) -> list[int]:
     """The numbers of the staged records."""
-    return list(connection.scalars(text("SELECT record FROM staged")))
+    return [record for (record,) in fetch(connection, "SELECT record FROM staged")]
 
 
 def unstage_records(connection: Connection, records: Collection[int]) -> None:
     """Forget these of the staged events."""
-    connection.execute(text("DELETE FROM staged WHERE record = ANY (:records)"), {"records": list(records)})
+    execute(connection, "DELETE FROM staged WHERE record = ANY (%(records)s)", {"records": list(records)})
 
 
 def unstage(connection: Connection) -> None:
     """Forget the staged events, so that others can be staged in the same transaction."""
-    connection.execute(text("DROP TABLE staged"))
+    execute(connection, "DROP TABLE staged")

@@ -10,12 +10,15 @@ from typing import IO
 
 from psycopg import sql
 
-from ledger.store import schema
 from ledger.store.comparison import differing, equal
 from ledger.store.connection import Connection, column_list, copy_rows, driver_cursor, execute, fetch
 
 # The columns that a source decides, and those of them that make two rows with one id equal.
-HALF_FIELDS = tuple(column.name for column in schema.observation.columns if column.name not in ("batch_id", "refused_sha256", "repaired"))
+HALF_FIELDS = (
+    "received_at", "queue_us", "prefill_us", "decode_us", "inference_us", "ttft_us", "e2e_us",
+    "input_tokens", "cached_input_tokens", "output_tokens", "status", "async_header", "clock_clamped",
+    "role", "account", "record_id", "request_id", "trace", "header", "model", "queue", "cold_start", "node",
+)  # fmt: skip
 _COMPARED = tuple(name for name in HALF_FIELDS if name not in ("role", "account", "record_id", "clock_clamped"))
 _LINKING = ("role", "account", "record_id", "request_id", "trace", "header")  # what makes it the half that it is
 _REPAIRED = tuple(name for name in HALF_FIELDS if name not in _LINKING)

@@ -109,7 +109,7 @@ def ingest(
 
 
 def _analyze(database: Database) -> None:
-    with database.engine.begin() as connection:
+    with database.begin() as connection:
         analyze_events(connection)
 
 

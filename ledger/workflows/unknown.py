@@ -73,7 +73,7 @@ class UnknownNames:
     def _learn(self, accounts: frozenset[str]) -> None:
         if not accounts:
             return
-        with self._database.engine.connect() as connection:
+        with self._database.begin() as connection:
             covered = coverage(connection, accounts)
             versions = stored_versions(connection, {one.contract_id for one in covered})
         self._covered |= {account: [] for account in accounts}

@@ -11,7 +11,6 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection
 from sqlglot import exp
 
 from ledger.fault_point import fault_point
@@ -30,6 +29,7 @@ from ledger.store.cells import (
     mark_breakers,
     mark_model_loads,
 )
+from ledger.store.connection import Connection
 from ledger.store.database import Database
 
 if TYPE_CHECKING:
@@ -89,14 +89,16 @@ class LoadUpkeep:
     def rules(self, months: Span, accounts: Collection[str], connection: Connection | None = None, basis: Basis | None = None) -> _Rules:
         """The rules for these accounts, of this basis if one is given; read over the connection, or one of its own, unless known."""
         with self._lock:
-            known = self._rules.get(months)
+            around = [span for span in self._rules if span[0] <= months[0] and months[1] <= span[1]]
+            known = self._rules[around[0]] if around else None
             if known is not None and known.accounts.issuperset(accounts) and basis in (None, known.basis):
                 return known
+            months = around[0] if around else months
             wanted = frozenset(accounts) | (frozenset() if known is None else known.accounts)
             if connection is not None:
                 found = read_rules(connection, months, wanted)
             else:
-                with self._database.engine.connect() as own:
+                with self._database.begin() as own:
                     found = read_rules(own, months, wanted)
             self._rules[months] = found
             return found
@@ -108,7 +110,7 @@ class LoadUpkeep:
             return
         from ledger.workflows.recompute import rank_where_needed
 
-        with self._database.engine.begin() as connection:
+        with self._database.begin() as connection:
             fold_cells(connection, self.days)
             fault_point("fold.before_commit")
         rank_where_needed(self._database, self.days)

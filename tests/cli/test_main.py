@@ -65,6 +65,13 @@ def test_reading_kept_cells_imports_nothing_that_plans_need(run_ledger: RunLedge
         assert result.returncode in (0, 3) and result.stderr.endswith("[]\n"), result.stderr
 
 
+def test_a_load_does_without_what_it_does_not_need(run_ledger: RunLedger, database_url: str) -> None:
+    case = ROOT / "tests" / "golden" / "cases" / "edges"
+    assert run_ledger("contract", "add", case / "contract.yaml").exit_code == 0
+    result = run_watched(["ingest", str(case / "events.csv")], {"sqlalchemy", "alembic", "pandas"}, LEDGER_DATABASE_URL=database_url)
+    assert result.returncode == 0 and result.stderr.endswith("[]\n"), result.stderr
+
+
 def test_every_command_has_its_help(run_ledger: RunLedger) -> None:
     for words in COMMANDS:
         result = run_ledger(*words.split(), "--help")
