@@ -21,7 +21,8 @@ from ledger.ingest.event_rules import HALF_NAMES, Reason, define_macros, judge
 from ledger.ingest.expression import RECORD_COLUMN, Compiled, field_column, field_key
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, RFC3339, TEXTS, Mapping, Origin, Role, Source
-from ledger.ingest.record_file import RecordFile, literal, value_key
+from ledger.ingest.reading.record_file import RecordFile, value_key
+from ledger.ingest.reading.scratch import literal
 from ledger.store.events import EVENT_FIELDS
 from ledger.store.observations import HALF_FIELDS
 

@@ -43,29 +43,43 @@ class Reason(StrEnum):
 class Rule:
     """`condition` (DuckDB, over `parsed`) refuses a row; `detail` says in words what was found, for which column."""
 
-    reason: Reason
     condition: str
     detail: str
 
 
-def _rules(role: Role | None) -> tuple[Rule, ...]:
-    """Every rule that one row can break by itself, in order of precedence. `role` is None if it is a whole request."""
-    names = _NAMES if role is None else (*_NAMES, *HALF_NAMES)
-    texts = [*names, "async_header_text"]
-    needed = {
-        None: ("account", "request_id", "model"),
-        Role.GATEWAY: ("account", "request_id", "record_id", "model"),
-        Role.ENGINE: ("request_id", "record_id"),  # account and model are the gateway's
-    }[role]
+def _rules(role: Role | None) -> dict[Reason, tuple[Rule, ...]]:
+    """Every rule that one row can break by itself, by its reason. `role` is None if it is a whole request."""
+    return {
+        Reason.BAD_TEXT: _bad_text(_NAMES if role is None else (*_NAMES, *HALF_NAMES)),
+        Reason.MISSING_FIELD: _missing_field(_NEEDED[role]),
+        Reason.BAD_INSTANT: _BAD_INSTANT,
+        Reason.BAD_NUMBER: _BAD_NUMBER,
+        Reason.NEGATIVE_DURATION: _NEGATIVE_DURATION,
+        Reason.NEGATIVE_TOKENS: _NEGATIVE_TOKENS,
+        Reason.TOO_LARGE: _TOO_LARGE,
+        Reason.CACHED_EXCEEDS_INPUT: _CACHED_EXCEEDS_INPUT,
+        Reason.USAGE_MISSING: () if role is Role.ENGINE else _USAGE_MISSING,
+        Reason.INCONSISTENT_TIMING: _INCONSISTENT_TIMING,
+        Reason.FUTURE: _FUTURE,
+    }
+
+
+_NEEDED: dict[Role | None, tuple[str, ...]] = {
+    None: ("account", "request_id", "model"),
+    Role.GATEWAY: ("account", "request_id", "record_id", "model"),
+    Role.ENGINE: ("request_id", "record_id"),  # account and model are the gateway's
+}
+
+
+def _bad_text(names: tuple[str, ...]) -> tuple[Rule, ...]:
     return (
-        Rule(reason=Reason.BAD_TEXT, condition="malformed IS NOT NULL", detail="malformed"),
+        Rule(condition="malformed IS NOT NULL", detail="malformed"),
         *(
-            Rule(reason=Reason.BAD_TEXT, condition=f"contains({name}, chr(0))", detail=f"'{name.removesuffix('_text')} holds a NUL'")
-            for name in texts
+            Rule(condition=f"contains({name}, chr(0))", detail=f"'{name.removesuffix('_text')} holds a NUL'")
+            for name in (*names, "async_header_text")
         ),
         *(
             Rule(
-                reason=Reason.BAD_TEXT,
                 # Bytes first: they are counted already, and never fewer than the characters.
                 condition=f"strlen({name}) > {LONGEST_TEXT} AND length({name}) > {LONGEST_TEXT}",
                 detail=f"'{name} has ' || length({name}) || ' characters, at most {LONGEST_TEXT} are allowed'",
@@ -73,103 +87,103 @@ def _rules(role: Role | None) -> tuple[Rule, ...]:
             for name in names
         ),
         Rule(
-            reason=Reason.BAD_TEXT,
             condition="lower(async_header_text) NOT IN ('true', 'false')",
             detail="'async_header is ' || quoted(async_header_text) || ', expected true or false'",
         ),
-        *(Rule(reason=Reason.MISSING_FIELD, condition=f"{name} IS NULL", detail=f"'{name} is empty'") for name in needed),
+    )
+
+
+def _missing_field(names: tuple[str, ...]) -> tuple[Rule, ...]:
+    return (
+        *(Rule(condition=f"{name} IS NULL", detail=f"'{name} is empty'") for name in names),
+        Rule(condition="received_at_text IS NULL AND received_at_value IS NULL", detail="'received_at is empty'"),
+    )
+
+
+_BAD_INSTANT = (
+    Rule(condition="received_at_twice", detail="'received_at is given twice'"),
+    Rule(
+        condition="received_us IS NULL",
+        detail="'received_at is ' || shown_instant(received_at_text, received_at_value) || ', expected ' || "
+        "CASE WHEN received_at_power IS NULL THEN 'an instant with its offset, such as 2026-05-06T10:00:00+08:00' ELSE 'a number' END",
+    ),
+)
+_BAD_NUMBER = (
+    *(Rule(condition=f"{name}_twice", detail=f"'{name.removesuffix('_us')} is given in two units'") for name in DURATIONS),
+    *(
         Rule(
-            reason=Reason.MISSING_FIELD,
-            condition="received_at_text IS NULL AND received_at_value IS NULL",
-            detail="'received_at is empty'",
-        ),
-        Rule(reason=Reason.BAD_INSTANT, condition="received_at_twice", detail="'received_at is given twice'"),
+            condition=f"{name}_text IS NOT NULL AND {name} IS NULL",
+            detail=f"{name}_name || ' is ' || quoted({name}_text) || ', expected ' || "
+            f"CASE {name}_power WHEN 0 THEN 'a whole number' ELSE 'a decimal number such as 99.5' END",
+        )
+        for name in DURATIONS
+    ),
+    *(
         Rule(
-            reason=Reason.BAD_INSTANT,
-            condition="received_us IS NULL",
-            detail="'received_at is ' || shown_instant(received_at_text, received_at_value) || ', expected ' || "
-            "CASE WHEN received_at_power IS NULL THEN 'an instant with its offset, such as 2026-05-06T10:00:00+08:00' ELSE 'a number' END",
-        ),
-        *(
-            Rule(reason=Reason.BAD_NUMBER, condition=f"{name}_twice", detail=f"'{name.removesuffix('_us')} is given in two units'")
-            for name in DURATIONS
-        ),
-        *(
-            Rule(
-                reason=Reason.BAD_NUMBER,
-                condition=f"{name}_text IS NOT NULL AND {name} IS NULL",
-                detail=f"{name}_name || ' is ' || quoted({name}_text) || ', expected ' || "
-                f"CASE {name}_power WHEN 0 THEN 'a whole number' ELSE 'a decimal number such as 99.5' END",
-            )
-            for name in DURATIONS
-        ),
-        *(
-            Rule(
-                reason=Reason.BAD_NUMBER,
-                condition=f"{name}_text IS NOT NULL AND {name} IS NULL",
-                detail=f"'{name} is ' || quoted({name}_text) || ', expected a whole number'",
-            )
-            for name in INTEGERS
-        ),
-        Rule(
-            reason=Reason.BAD_NUMBER,
-            condition="status NOT BETWEEN -2147483648 AND 2147483647",
-            detail="'status is ' || shown(status_text, status) || ', which is no status'",
-        ),
-        *(
-            Rule(
-                reason=Reason.NEGATIVE_DURATION,
-                condition=f"{name} < {-CLOCK_NOISE_US if name == 'queue_us' else 0}",
-                detail=f"{name}_name || ' is ' || shown({name}_text, {name}) || ', which is negative'",
-            )
-            for name in DURATIONS
-        ),
-        *(
-            Rule(reason=Reason.NEGATIVE_TOKENS, condition=f"{name} < 0", detail=f"'{name} is ' || shown({name}_text, {name})")
-            for name in _TOKENS
-        ),
-        *(
-            Rule(
-                reason=Reason.TOO_LARGE,
-                condition=f"{name} > {LARGEST_TOKENS}",
-                detail=f"'{name} is ' || shown({name}_text, {name}) || ', more than 10^12'",
-            )
-            for name in _TOKENS
-        ),
-        *(
-            Rule(
-                reason=Reason.TOO_LARGE,
-                condition=f"{name} > {LONGEST_US}",
-                detail=f"{name}_name || ' is ' || shown({name}_text, {name}) || ', more than 30 days'",
-            )
-            for name in DURATIONS
-        ),
-        Rule(
-            reason=Reason.CACHED_EXCEEDS_INPUT,
-            condition="cached_input_tokens > coalesce(input_tokens, 0)",
-            detail="'cached_input_tokens is ' || cached_input_tokens || ' of ' || coalesce(input_tokens::VARCHAR, 'no') || ' input_tokens'",
-        ),
-        *(
-            Rule(
-                reason=Reason.USAGE_MISSING,
-                condition=f"coalesce(status, 200) BETWEEN 200 AND 299 AND {name} IS NULL",
-                detail=f"'{name} is empty, with status ' || coalesce(status, 200)",
-            )
-            for name in ("input_tokens", "output_tokens")
-            if role is not Role.ENGINE
-        ),
-        Rule(
-            reason=Reason.INCONSISTENT_TIMING,
-            condition=f"clamped(queue_us) + coalesce(inference_us, prefill_us + decode_us) > e2e_us + {CLOCK_NOISE_US}",
-            detail="'queue and inference take ' || (clamped(queue_us) + coalesce(inference_us, prefill_us + decode_us)) "
-            "|| ' us, e2e is ' || e2e_us || ' us'",
-        ),
-        Rule(
-            reason=Reason.FUTURE,
-            condition=f"received_us > getvariable('now_us') + {FUTURE_US}",
-            detail="'received_at is ' || shown_instant(received_at_text, received_at_value) "
-            "|| ', more than 60 s after the clock of this machine'",
-        ),
+            condition=f"{name}_text IS NOT NULL AND {name} IS NULL",
+            detail=f"'{name} is ' || quoted({name}_text) || ', expected a whole number'",
+        )
+        for name in INTEGERS
+    ),
+    Rule(
+        condition="status NOT BETWEEN -2147483648 AND 2147483647",
+        detail="'status is ' || shown(status_text, status) || ', which is no status'",
+    ),
+)
+_NEGATIVE_DURATION = tuple(
+    Rule(
+        condition=f"{name} < {-CLOCK_NOISE_US if name == 'queue_us' else 0}",
+        detail=f"{name}_name || ' is ' || shown({name}_text, {name}) || ', which is negative'",
+    )
+    for name in DURATIONS
+)
+_NEGATIVE_TOKENS = tuple(Rule(condition=f"{name} < 0", detail=f"'{name} is ' || shown({name}_text, {name})") for name in _TOKENS)
+_TOO_LARGE = (
+    *(
+        Rule(condition=f"{name} > {LARGEST_TOKENS}", detail=f"'{name} is ' || shown({name}_text, {name}) || ', more than 10^12'")
+        for name in _TOKENS
+    ),
+    *(
+        Rule(condition=f"{name} > {LONGEST_US}", detail=f"{name}_name || ' is ' || shown({name}_text, {name}) || ', more than 30 days'")
+        for name in DURATIONS
+    ),
+)
+_CACHED_EXCEEDS_INPUT = (
+    Rule(
+        condition="cached_input_tokens > coalesce(input_tokens, 0)",
+        detail="'cached_input_tokens is ' || cached_input_tokens || ' of ' || coalesce(input_tokens::VARCHAR, 'no') || ' input_tokens'",
+    ),
+)
+_USAGE_MISSING = tuple(
+    Rule(
+        condition=f"coalesce(status, 200) BETWEEN 200 AND 299 AND {name} IS NULL",
+        detail=f"'{name} is empty, with status ' || coalesce(status, 200)",
+    )
+    for name in ("input_tokens", "output_tokens")
+)
+_INCONSISTENT_TIMING = (
+    Rule(
+        condition=f"clamped(queue_us) + coalesce(inference_us, prefill_us + decode_us) > e2e_us + {CLOCK_NOISE_US}",
+        detail="'queue and inference take ' || (clamped(queue_us) + coalesce(inference_us, prefill_us + decode_us)) "
+        "|| ' us, e2e is ' || e2e_us || ' us'",
+    ),
+)
+_FUTURE = (
+    Rule(
+        condition=f"received_us > getvariable('now_us') + {FUTURE_US}",
+        detail="'received_at is ' || shown_instant(received_at_text, received_at_value) "
+        "|| ', more than 60 s after the clock of this machine'",
+    ),
+)
+
+
+def _verdict(role: Role | None) -> str:
+    """The branches of a CASE that gives the first of the reasons to refuse a row, with its detail."""
+    rules = _rules(role)
+    return " ".join(
+        f"WHEN {rule.condition} THEN {{'reason': '{reason}', 'detail': {rule.detail}}}"
+        for reason in Reason  # in order of precedence
+        for rule in rules.get(reason, ())
     )
 
 
@@ -257,10 +271,7 @@ _PARSED = ", ".join(
         "ELSE scaled_decimal(received_at_text, received_at_power) END) AS received_us",
     ]
 )
-_VERDICT = {
-    role: " ".join(f"WHEN {rule.condition} THEN {{'reason': '{rule.reason}', 'detail': {rule.detail}}}" for rule in _rules(role))
-    for role in (None, *Role)
-}
+_VERDICT = {role: _verdict(role) for role in (None, *Role)}
 
 # An event's columns in the order of the table that they go to, in its types.
 EVENT_COLUMNS = {

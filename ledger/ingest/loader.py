@@ -21,7 +21,7 @@ from ledger.fault_point import fault_point
 from ledger.ingest.chunk import Chunk, Judge
 from ledger.ingest.event_rules import Reason
 from ledger.ingest.mapping import Role
-from ledger.ingest.record_file import RecordFile
+from ledger.ingest.reading.record_file import RecordFile
 from ledger.instant import since_1970_us
 from ledger.store.connection import Connection
 from ledger.store.database import Database

@@ -8,7 +8,7 @@ Source: specification, section 2, "Corrections".
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache
 from itertools import chain
@@ -20,11 +20,13 @@ from sqlglot import exp
 
 from ledger.errors import LedgerError
 from ledger.ingest.chunk import LONGEST_FIELD, Chunk, Judge
-from ledger.ingest.expression import FILE_STEM_COLUMN, MACROS, RECORD_COLUMN, Compiled, field_column, field_key
-from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, INTEGERS, TEXTS, TYPED, FileFormat
+from ledger.ingest.expression import MACROS, RECORD_COLUMN, Compiled, field_column, field_key
+from ledger.ingest.expression import Path as FieldPath
+from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, INTEGERS, TEXTS, TYPED
 from ledger.ingest.mapping import Mapping as SourceMapping
 from ledger.ingest.mapping_file import built_in_mappings
-from ledger.ingest.record_file import RecordFile, file_stem, literal, load_writer
+from ledger.ingest.reading.record_file import RecordFile, file_stem
+from ledger.ingest.reading.scratch import literal, load_writer
 from ledger.instant import since_1970_us
 
 CANONICAL = "canonical"
@@ -97,36 +99,30 @@ def judged_rows(
             yield chunk
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _RowsAtHand(RecordFile):
-    """The table `row_at_hand` as if it were a file: `ignored` are the names of the cells, in their order."""
+    """The table `row_at_hand` as if it were a file. `keys` are the names of the cells, in their order."""
 
-    __slots__ = ()
+    keys: tuple[str, ...]
 
     @classmethod
     def of(cls, keys: Sequence[str], mapping: SourceMapping, connection: duckdb.DuckDBPyConnection, folder: Path) -> "_RowsAtHand":
         """Rows whose cells are the fields of these keys."""
         return cls(
-            name="", sha256="", mapping=mapping, file_format=FileFormat.JSON_LINES,
-            fields=tuple({path[0]: None for path in mapping.paths if field_key(path) in keys}), ignored=tuple(keys), records=0, first_row=0,
-            types={}, folder=folder, lines=None, connection=connection,
+            name="", sha256="", mapping=mapping, fields=tuple({path[0]: None for path in mapping.paths if field_key(path) in keys}),
+            ignored=(), records=0, folder=folder, connection=connection, keys=tuple(keys),
         )  # fmt: skip
 
-    def read_span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, folder: Path) -> None:
+    def span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, folder: Path) -> exp.Select:
         """All of the rows, as the base class describes them."""
-        places = {key: place for place, key in enumerate(self.ignored, start=1)}
-        columns: list[exp.Expr] = [
-            exp.alias_(exp.column("record"), "#line", quoted=True),
-            exp.alias_(exp.column("record"), RECORD_COLUMN, quoted=True),
-            exp.alias_(exp.cast(exp.null(), "TEXT"), "#malformed", quoted=True),
-            exp.alias_(exp.cast(exp.null(), "TEXT"), "#raw", quoted=True),
-            exp.alias_(exp.column("stem"), FILE_STEM_COLUMN, quoted=True),
-        ]
-        for path in self.mapping.paths:
-            cell: exp.Expr = exp.cast(exp.null(), "TEXT")
-            if field_key(path) in places:
-                cell = exp.Bracket(this=exp.column("cells"), expressions=[exp.Literal.number(places[field_key(path)])], offset=1)
-            columns.append(exp.alias_(cell, field_column(path), quoted=True))
-        connection.execute("CREATE TEMP VIEW chunk_record AS " + exp.select(*columns).from_("row_at_hand").sql("duckdb"))
+        places = {key: place for place, key in enumerate(self.keys, start=1)}
+        cells: dict[FieldPath, exp.Expr] = {
+            path: exp.Bracket(this=exp.column("cells"), expressions=[exp.Literal.number(places[field_key(path)])], offset=1)
+            for path in self.mapping.paths
+            if field_key(path) in places
+        }
+        record = exp.column("record")
+        return self.columns(line=record, record=record.copy(), cells=cells, stem=exp.column("stem")).from_("row_at_hand")
 
 
 def _overridden(mapping: SourceMapping, names: Collection[str]) -> SourceMapping:

@@ -1,6 +1,6 @@
 """LiteLLM's spend logs straight from the proxy's PostgreSQL: the rows of its table as JSON lines, with only what a mapping reads of them.
 
-Takes a URL and writes a file that `record_file` opens. The transaction is read-only, and rows come through a cursor of the server, so that
+Takes a URL and writes a file that `reading` opens. The transaction is read-only, and rows come through a cursor of the server, so that
 memory does not grow with the table. No message has the URL, which may hold a password. Source: specification, section 2; decision record
 gateway-formats.
 """

@@ -9,7 +9,7 @@ Source: specification, section 4, whose steps the functions follow.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -78,7 +78,7 @@ class Coverage:
 
 def plans_of(
     contracts: Mapping[tuple[str, int], Contract],
-    coverage: Iterable[Coverage],
+    coverage: Sequence[Coverage],
     breakers: Sequence[Breaker],
     loads: Sequence[ModelLoad],
     source: exp.Query,
@@ -87,7 +87,7 @@ def plans_of(
     """One plan for each distinct terms of the contracts (by id and version) that the coverage names; none without coverage. `traffic` is
     about how many events of each account the source holds, if that is known."""
     alike: defaultdict[Terms, list[Coverage]] = defaultdict(list)
-    terms = {key: terms_of(contract) for key, contract in contracts.items()}
+    terms = {key: terms_of(contracts[key]) for key in {(one.contract_id, one.version) for one in coverage}}
     for one in coverage:
         alike[terms[one.contract_id, one.version]].append(one)
     return [

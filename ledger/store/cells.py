@@ -13,7 +13,7 @@ from typing import IO, Any
 from psycopg import sql
 
 from ledger.settlement.cell import CELL_COLUMNS, CELL_KEY, COLD_START_COLUMNS, SUMS
-from ledger.store.connection import Connection, column_list, copy_rows, driver_cursor, execute, fetch
+from ledger.store.connection import Connection, column_list, copy_rows, driver_cursor, execute, fetch, fetch_as
 from ledger.store.intervals import Interval
 
 ContractDay = tuple[str, datetime]  # the contract, and the start of its local day
@@ -67,13 +67,13 @@ def current_basis(connection: Connection) -> Basis:
 
 def coverage(connection: Connection, accounts: Collection[str] | None = None) -> list[Covered]:
     """All spans in which accounts, or these, belong to contracts, by account and start."""
-    rows = fetch(
+    return fetch_as(
         connection,
-        "SELECT account, contract_id, version, lower(in_force), upper(in_force) FROM account_covered "
+        Covered,
+        'SELECT account, contract_id, version, lower(in_force) AS start, upper(in_force) AS "end" FROM account_covered '
         "WHERE %(accounts)s::varchar[] IS NULL OR account = ANY (%(accounts)s::varchar[]) ORDER BY account, lower(in_force)",
         {"accounts": None if accounts is None else list(accounts)},
     )
-    return [Covered(**dict(zip(Covered.__slots__, row, strict=True))) for row in rows]
 
 
 def traffic_of(connection: Connection, start: datetime, end: datetime) -> dict[str, int]:

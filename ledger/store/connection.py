@@ -4,14 +4,15 @@ What settles and looks takes the driver's own connections: to import SQLAlchemy 
 SQLAlchemy has its connections; a query of the store runs on either. Source: decision record driver-connections.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import IO, TYPE_CHECKING, Any, LiteralString, TypeAlias, Union
+from typing import IO, TYPE_CHECKING, Any, LiteralString, TypeAlias, TypeVar, Union
 
 import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import kwargs_row
 
 if TYPE_CHECKING:
     import sqlalchemy
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 Connection: TypeAlias = Union[psycopg.Connection[Any], "sqlalchemy.Connection"]
 Query: TypeAlias = LiteralString | sql.SQL | sql.Composed
 Cursor: TypeAlias = "psycopg.Cursor[tuple[Any, ...]]"
+Row = TypeVar("Row")
 
 PIECE_BYTES = 1 << 18
 PATIENCE_SECONDS = 10  # for a server that does not answer
@@ -26,11 +28,15 @@ PATIENCE_SECONDS = 10  # for a server that does not answer
 
 def driver_cursor(connection: Connection) -> Cursor:
     """A cursor of the driver, in the connection's transaction."""
+    return _driver_connection(connection).cursor()
+
+
+def _driver_connection(connection: Connection) -> psycopg.Connection[Any]:
     if isinstance(connection, psycopg.Connection):
-        return connection.cursor()
+        return connection
     raw = connection.connection.driver_connection
     assert isinstance(raw, psycopg.Connection)
-    return raw.cursor()
+    return raw
 
 
 def column_list(columns: Iterable[str]) -> sql.Composed:
@@ -41,6 +47,12 @@ def column_list(columns: Iterable[str]) -> sql.Composed:
 def fetch(connection: Connection, query: Query, parameters: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
     """The rows of the query."""
     with driver_cursor(connection) as cursor:
+        return cursor.execute(query, parameters).fetchall()
+
+
+def fetch_as(connection: Connection, make: Callable[..., Row], query: Query, parameters: Mapping[str, Any] | None = None) -> list[Row]:
+    """The rows of the query, each made by a class or function that takes its columns by their names."""
+    with _driver_connection(connection).cursor(row_factory=kwargs_row(make)) as cursor:
         return cursor.execute(query, parameters).fetchall()
 
 

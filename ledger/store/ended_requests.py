@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any, LiteralString
 
 from psycopg import sql
 
-from ledger.store.connection import Connection, fetch
+from ledger.store.connection import Connection, fetch_as
 
 LONGEST = timedelta(days=1)  # requests that took longer are not looked for: they would cost a scan of the month before
 
@@ -71,36 +72,34 @@ _SUMS = """
 WITH served AS MATERIALIZED ({served}), ended AS (
     SELECT *, received_at + coalesce(latency_us, 0) * interval '1 microsecond' AS ended_at FROM served
 )
-SELECT kind, model, status = 499, width_bucket(received_at, %(instants)s), width_bucket(ended_at, %(instants)s), count(*), {sums}
+SELECT kind, model, status = 499 AS is_cancelled, width_bucket(received_at, %(instants)s) AS began,
+    width_bucket(ended_at, %(instants)s) AS ended, count(*) AS requests, {sums}
 FROM ended WHERE ended_at >= %(first)s GROUP BY 1, 2, 3, 4, 5
 """
 
 
 def ended_requests(connection: Connection, instants: Sequence[datetime], edges_us: Sequence[int]) -> list[EndedRequests]:
     """The sums of the events that stand, and of the rows of engines, that ended at or after the first instant and began before the last."""
-    amounts = ("input_tokens", "output_tokens", "queue_us", "latency_us")
-    sums = [sql.SQL("coalesce(sum({}), 0)::bigint").format(sql.Identifier(name)) for name in amounts[:3]]
-    sums += [sql.SQL("count(*) - count({})").format(sql.Identifier(name)) for name in amounts]
+    amounts = {"input_tokens": "without_input", "output_tokens": "without_output", "queue_us": "without_queue"}
+    sums = [sql.SQL("coalesce(sum({0}), 0)::bigint AS {0}").format(sql.Identifier(name)) for name in amounts]
     sums += [
-        sql.SQL("count(*) FILTER (WHERE latency_us {} {})").format(sql.SQL(compared), sql.Literal(edge_us))
-        for compared in ("<=", "=")
-        for edge_us in edges_us
+        sql.SQL("count(*) - count({}) AS {}").format(sql.Identifier(name), sql.Identifier(without))
+        for name, without in {**amounts, "latency_us": "without_latency"}.items()
     ]
+    compared: LiteralString
+    for name, compared in (("within", "<="), ("exactly", "=")):
+        counts = [sql.SQL("count(*) FILTER (WHERE latency_us {} {})").format(sql.SQL(compared), sql.Literal(edge)) for edge in edges_us]
+        sums.append(sql.SQL("ARRAY[{}]::bigint[] AS {}").format(sql.SQL(", ").join(counts), sql.Identifier(name)))
     served = sql.SQL(_SERVED).format(
         amounts_e=_amounts("e"), when_e=_when("e"), amounts_o=_amounts("o"), when_o=_when("o"),
     )  # fmt: skip
     statement = sql.SQL(_SUMS).format(served=served, sums=sql.SQL(", ").join(sums))
     parameters = {"first": instants[0], "last": instants[-1], "longest": LONGEST, "instants": list(instants)}
-    width, edges = len(EndedRequests.__slots__) - 2, len(edges_us)
-    return [
-        EndedRequests(
-            kind=RowKind(row[0]),
-            **dict(zip(EndedRequests.__slots__[1:], row[1:width], strict=False)),
-            within=tuple(row[width : width + edges]),
-            exactly=tuple(row[width + edges :]),
-        )
-        for row in fetch(connection, statement, parameters)
-    ]
+    return fetch_as(connection, _ended_requests, statement, parameters)
+
+
+def _ended_requests(*, kind: str, within: Sequence[int], exactly: Sequence[int], **others: Any) -> EndedRequests:
+    return EndedRequests(kind=RowKind(kind), within=tuple(within), exactly=tuple(exactly), **others)
 
 
 def _amounts(table: str) -> sql.Composed:

@@ -3,14 +3,14 @@
 Source: specification, section 2, "Corrections".
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from psycopg import sql
 
-from ledger.store.connection import Connection, fetch
+from ledger.store.connection import Connection, column_list, fetch, fetch_as
 from ledger.store.events import EVENT_FIELDS
 
 
@@ -61,6 +61,7 @@ class StoredHalf:
 
 
 _HALF_FIELDS = tuple(name for name in EVENT_FIELDS if name not in ("account", "request_id"))
+_LINKS = ("role", "account", "record_id", "request_id", "trace", "header", "repaired")
 _LOAD = sql.SQL("batch_id, source, mapping, batch.author, loaded_at")
 
 
@@ -79,7 +80,7 @@ def accounts_of_request(connection: Connection, request_id: str) -> list[str]:
 def revisions_of(connection: Connection, account: str, request_id: str) -> list[StoredRevision]:
     """All revisions of the request, in order."""
     query = sql.SQL(
-        "SELECT {load}, event.revision, kind, reason, void.author, voided_at, {fields} FROM event JOIN batch USING (batch_id) "
+        "SELECT {load}, event.revision, kind, reason, void.author AS voided_by, voided_at, {fields} FROM event JOIN batch USING (batch_id) "
         "LEFT JOIN void ON (void.account, void.request_id, void.revision) = (event.account, event.request_id, event.revision) "
         "WHERE event.account = {account} AND event.request_id = {request_id} ORDER BY event.revision"
     ).format(
@@ -88,13 +89,12 @@ def revisions_of(connection: Connection, account: str, request_id: str) -> list[
         account=account,
         request_id=request_id,
     )
-    return [
-        StoredRevision(
-            revision=row[5], load=_load(row), fields=dict(zip(EVENT_FIELDS, row[10:], strict=True)),
-            withdrawal=None if row[6] is None else Withdrawal(kind=row[6], reason=row[7], author=row[8], at=row[9]),
-        )
-        for row in fetch(connection, query)
-    ]  # fmt: skip
+    return fetch_as(connection, _stored_revision, query)
+
+
+def _stored_revision(*, revision: int, kind: str | None, reason: str, voided_by: str, voided_at: datetime, **others: Any) -> StoredRevision:
+    withdrawal = None if kind is None else Withdrawal(kind=kind, reason=reason, author=voided_by, at=voided_at)
+    return StoredRevision(revision=revision, fields=_chosen(others, EVENT_FIELDS), load=_load(others), withdrawal=withdrawal)
 
 
 def halves_of(connection: Connection, account: str, request_id: str) -> list[StoredHalf]:
@@ -124,17 +124,18 @@ def engine_halves(connection: Connection, account: str, request_id: str) -> list
 
 def _halves(connection: Connection, which: sql.Composable) -> list[StoredHalf]:
     query = sql.SQL(
-        "SELECT {load}, role, account, record_id, request_id, trace, header, repaired, {fields} "
-        "FROM observation JOIN batch USING (batch_id) WHERE {which} ORDER BY received_at, record_id"
-    ).format(load=_LOAD, fields=sql.SQL(", ").join(map(sql.Identifier, _HALF_FIELDS)), which=which)
-    return [
-        StoredHalf(
-            role=row[5], account=row[6], record_id=row[7], request_id=row[8], trace=row[9], header=row[10], repaired=row[11],
-            fields=dict(zip(_HALF_FIELDS, row[12:], strict=True)), load=_load(row),
-        )
-        for row in fetch(connection, query)
-    ]  # fmt: skip
+        "SELECT {load}, {links}, {fields} FROM observation JOIN batch USING (batch_id) WHERE {which} ORDER BY received_at, record_id"
+    ).format(load=_LOAD, links=column_list(_LINKS), fields=column_list(_HALF_FIELDS), which=which)
+    return fetch_as(connection, _stored_half, query)
 
 
-def _load(row: Sequence[Any]) -> Load:
-    return Load(batch_id=row[0], source=row[1], mapping=row[2], author=row[3], loaded_at=row[4])
+def _stored_half(**row: Any) -> StoredHalf:
+    return StoredHalf(**_chosen(row, _LINKS), fields=_chosen(row, _HALF_FIELDS), load=_load(row))
+
+
+def _load(row: Mapping[str, Any]) -> Load:
+    return Load(**_chosen(row, Load.__slots__))
+
+
+def _chosen(row: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: row[name] for name in names}

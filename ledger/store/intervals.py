@@ -5,10 +5,11 @@ Source: specification, sections 2 and 4.
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from psycopg import sql
 
-from ledger.store.connection import Connection, column_list, execute, fetch
+from ledger.store.connection import Connection, column_list, execute, fetch, fetch_as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +55,9 @@ def recorded_intervals(
     end: datetime | None = None,
 ) -> list[RecordedInterval]:
     """The intervals of a kind, that hold for a node (those of any node too), and that touch [start, end); by start and id."""
-    rows = fetch(
+    return fetch_as(
         connection,
+        _recorded,
         sql.SQL(
             "SELECT {}, author, added_at FROM interval WHERE (%(kind)s::text IS NULL OR kind = %(kind)s) "
             "AND (%(node)s::text IS NULL OR node IS NULL OR node = %(node)s) "
@@ -64,15 +66,14 @@ def recorded_intervals(
         ).format(_COLUMNS),
         {"kind": kind, "node": node, "start": start, "end": end},
     )
-    return [
-        RecordedInterval(interval=Interval(**dict(zip(Interval.__slots__, row, strict=True))), author=author, added_at=added_at)
-        for *row, author, added_at in rows
-    ]
+
+
+def _recorded(*, author: str, added_at: datetime, **interval: Any) -> RecordedInterval:
+    return RecordedInterval(interval=Interval(**interval), author=author, added_at=added_at)
 
 
 def _intervals(connection: Connection, which: sql.Composable) -> list[Interval]:
-    rows = fetch(connection, sql.SQL("SELECT {} FROM interval {}").format(_COLUMNS, which))
-    return [Interval(**dict(zip(Interval.__slots__, row, strict=True))) for row in rows]
+    return fetch_as(connection, Interval, sql.SQL("SELECT {} FROM interval {}").format(_COLUMNS, which))
 
 
 def add_interval(connection: Connection, interval: Interval, *, author: str, added_at: datetime) -> bool:

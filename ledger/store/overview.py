@@ -8,7 +8,7 @@ from datetime import datetime
 
 from psycopg import sql
 
-from ledger.store.connection import Connection, fetch
+from ledger.store.connection import Connection, fetch, fetch_as
 from ledger.store.quarantine import IN_CONFLICT
 
 SHOWN_LOADS = 5
@@ -52,16 +52,16 @@ class DraftOfPeriod:
 def months_of_accounts(connection: Connection) -> list[MonthOfAccount]:
     """Standing events by account and month, by the quarters of an hour in which they are counted."""
     # The spans of one account do not overlap: no row is joined twice.
-    rows = fetch(
+    return fetch_as(
         connection,
-        "SELECT account, to_char(month, 'YYYY-MM'), sum(requests)::bigint AS requests, "
-        "coalesce(sum(requests) FILTER (WHERE NOT is_covered), 0)::bigint FROM ("
-        "SELECT traffic.account, date_trunc('month', quarter_start AT TIME ZONE 'UTC') AS month, in_force IS NOT NULL AS is_covered, "
+        MonthOfAccount,
+        "SELECT account, to_char(month_start, 'YYYY-MM') AS month, sum(requests)::bigint AS requests, "
+        "coalesce(sum(requests) FILTER (WHERE NOT is_covered), 0)::bigint AS unassigned FROM ("
+        "SELECT traffic.account, date_trunc('month', quarter_start AT TIME ZONE 'UTC') AS month_start, in_force IS NOT NULL AS is_covered, "
         "sum(requests) AS requests FROM traffic "
         "LEFT JOIN account_covered covered ON covered.account = traffic.account AND in_force @> quarter_start GROUP BY 1, 2, 3) counted "
-        "GROUP BY account, month HAVING sum(requests) <> 0 ORDER BY account, month",
+        "GROUP BY account, month_start HAVING sum(requests) <> 0 ORDER BY account, month_start",
     )
-    return [MonthOfAccount(**dict(zip(MonthOfAccount.__slots__, row, strict=True))) for row in rows]
 
 
 def waiting_by_reason(connection: Connection) -> dict[str, int]:
@@ -81,23 +81,24 @@ def unjoined_requests(connection: Connection) -> tuple[int, datetime | None]:
 
 def last_loads(connection: Connection) -> list[FileLoaded]:
     """The last files that were loaded, the latest first; corrections and repairs are none."""
-    rows = fetch(
+    return fetch_as(
         connection,
-        "SELECT source, mapping, author, max(loaded_at), sum(rows_read)::bigint, sum(rows_new)::bigint, sum(rows_refused)::bigint, "
-        "sum(rows_conflict)::bigint FROM (SELECT * FROM batch ORDER BY batch_id DESC LIMIT %(looked_at)s) batch "
+        FileLoaded,
+        "SELECT source AS file, mapping, author, max(loaded_at) AS at, sum(rows_read)::bigint AS read, sum(rows_new)::bigint AS new, "
+        "sum(rows_refused)::bigint AS refused, sum(rows_conflict)::bigint AS conflict "
+        "FROM (SELECT * FROM batch ORDER BY batch_id DESC LIMIT %(looked_at)s) batch "
         "WHERE chunk_rows > 0 AND mapping_sha256 <> content_sha256 "
         "AND NOT EXISTS (SELECT FROM resubmission WHERE resubmission.batch_id = batch.batch_id) "
         "GROUP BY source, content_sha256, mapping, mapping_sha256, author ORDER BY max(batch_id) DESC LIMIT %(most)s",
         {"looked_at": _LOOKED_AT, "most": SHOWN_LOADS},
     )
-    return [FileLoaded(**dict(zip(FileLoaded.__slots__, row, strict=True))) for row in rows]
 
 
 def drafts(connection: Connection) -> list[DraftOfPeriod]:
     """The settled periods, by contract and period."""
-    rows = fetch(
+    return fetch_as(
         connection,
-        "SELECT contract_id, settlement.period, state, settled_at FROM settlement JOIN run USING (run_id) "
+        DraftOfPeriod,
+        "SELECT contract_id AS contract, settlement.period, state, settled_at FROM settlement JOIN run USING (run_id) "
         "ORDER BY contract_id, settlement.period",
     )
-    return [DraftOfPeriod(**dict(zip(DraftOfPeriod.__slots__, row, strict=True))) for row in rows]

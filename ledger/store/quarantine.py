@@ -11,7 +11,7 @@ from typing import IO, Any, LiteralString, TypeAlias
 
 from psycopg import sql
 
-from ledger.store.connection import Connection, column_list, copy_rows, execute, fetch
+from ledger.store.connection import Connection, column_list, copy_rows, execute, fetch, fetch_as
 
 STREAM_COLUMNS = ("line", "reason", "detail", "row_sha256", "fields", "account", "received_at", "request_id")
 PIECE_ROWS = 5_000
@@ -152,8 +152,8 @@ def each_refused(connection: Connection, wanted: RowFilter, *, most: int | None 
     """The rows, by load and line, `most` of them (None: all); read from the server while they are looked at."""
     query = sql.SQL("DECLARE refused NO SCROLL CURSOR FOR SELECT {} FROM {} WHERE {} ORDER BY batch_id, line, quarantine_id LIMIT {}")
     execute(connection, query.format(_COLUMNS, _TABLES, wanted.condition(), sql.Literal(most)))
-    while rows := fetch(connection, sql.SQL("FETCH {} FROM refused").format(sql.Literal(PIECE_ROWS))):
-        yield from map(_refused_row, rows)
+    while rows := fetch_as(connection, RefusedRow, sql.SQL("FETCH {} FROM refused").format(sql.Literal(PIECE_ROWS))):
+        yield from rows
     execute(connection, "CLOSE refused")
 
 
@@ -182,15 +182,11 @@ def piece_of_refused(
         _COLUMNS, _TABLES, wanted.condition(), _PLACE, _place(after), _PLACE, _place(end), sql.Literal(last_id),
         sql.SQL("FOR UPDATE OF quarantine" if lock else ""),
     )  # fmt: skip
-    return [_refused_row(row) for row in fetch(connection, query)]
+    return fetch_as(connection, RefusedRow, query)
 
 
 def _place(place: Place) -> sql.Composed:
     return sql.SQL(", ").join(map(sql.Literal, place))
-
-
-def _refused_row(row: tuple[Any, ...]) -> RefusedRow:
-    return RefusedRow(**dict(zip(RefusedRow.__slots__, row, strict=True)))
 
 
 def count_refused(connection: Connection, wanted: RowFilter) -> dict[str, int]:
@@ -229,4 +225,4 @@ def conflicts_of(connection: Connection, account: str, request_id: str) -> list[
     query = sql.SQL("SELECT {} FROM {} WHERE {} AND {} ORDER BY quarantine_id").format(
         _COLUMNS, _TABLES, RowFilter(account=account, request_id=request_id).condition(), IN_CONFLICT
     )
-    return [_refused_row(row) for row in fetch(connection, query)]
+    return fetch_as(connection, RefusedRow, query)

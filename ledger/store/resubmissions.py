@@ -10,7 +10,7 @@ from datetime import datetime
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from ledger.store.connection import Connection, column_list, driver_cursor, fetch
+from ledger.store.connection import Connection, column_list, driver_cursor, fetch_as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +40,10 @@ def add_resubmissions(connection: Connection, done: Collection[Resubmission]) ->
 
 def resubmissions_of(connection: Connection, quarantine_id: int) -> list[Resubmission]:
     """Each time the row was sent in again, in order."""
-    rows = fetch(
+    return fetch_as(
         connection,
-        "SELECT quarantine_id, batch_id, values_set, outcome, detail, reason, mapping, author, loaded_at "
+        Resubmission,
+        "SELECT quarantine_id, batch_id, values_set, outcome, detail, reason, mapping, author, loaded_at AS at "
         "FROM resubmission JOIN batch USING (batch_id) WHERE quarantine_id = %(id)s ORDER BY loaded_at, batch_id",
         {"id": quarantine_id},
     )
-    return [Resubmission(**dict(zip(Resubmission.__slots__, row, strict=True))) for row in rows]

@@ -12,7 +12,7 @@ from typing import LiteralString
 from psycopg import sql
 
 from ledger.store.cells import change_many
-from ledger.store.connection import Connection, driver_cursor, execute, fetch
+from ledger.store.connection import Connection, driver_cursor, execute, fetch, fetch_as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,12 +154,13 @@ def count_chosen(connection: Connection) -> tuple[int, int]:
 
 def group_chosen(connection: Connection) -> list[RequestGroup]:
     """Those that stand, by account, model and day in UTC."""
-    rows = fetch(
+    return fetch_as(
         connection,
-        "SELECT account, model, received_at::date AS day, count(*), sum(input_tokens)::bigint, sum(output_tokens)::bigint FROM chosen "
+        RequestGroup,
+        "SELECT account, model, received_at::date AS day, count(*) AS requests, sum(input_tokens)::bigint AS input_tokens, "
+        "sum(output_tokens)::bigint AS output_tokens FROM chosen "
         "WHERE NOT withdrawn GROUP BY account, model, day ORDER BY account, model, day",
     )
-    return [RequestGroup(**dict(zip(RequestGroup.__slots__, row, strict=True))) for row in rows]
 
 
 def sample_chosen(connection: Connection, most: int) -> list[tuple[str, str, datetime]]:

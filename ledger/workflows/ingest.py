@@ -23,7 +23,8 @@ from ledger.ingest.given import Given
 from ledger.ingest.loader import Summary, load_file
 from ledger.ingest.mapping import Mapping, Role
 from ledger.ingest.mapping_file import built_in_mappings, read_mapping
-from ledger.ingest.record_file import RecordFile, open_records
+from ledger.ingest.reading.opening import open_records
+from ledger.ingest.reading.record_file import RecordFile
 from ledger.ingest.resubmission import REPAIR_ID
 from ledger.ingest.spend_log_table import TABLE, is_url, source_name, write_spend_logs
 from ledger.instant import since_1970_us

@@ -16,8 +16,8 @@ from ledger.rating.plan import Coverage, Plan, plans_of
 from ledger.rating.rated_period import RatedPeriod, rate_periods
 from ledger.settlement.period import Period
 from ledger.store.intervals import Interval
+from ledger.workflows.plans import breakers_and_loads
 from ledger.workflows.rate import by_contract
-from ledger.workflows.recompute import breakers_and_loads
 
 
 def rate_archived(archive: Path, periods: Sequence[Period], intervals: Sequence[Interval], now: datetime) -> dict[str, RatedPeriod]:

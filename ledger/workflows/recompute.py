@@ -8,18 +8,15 @@ from collections.abc import Collection, Sequence
 
 from sqlglot import exp
 
-from ledger.contract.model import Contract
 from ledger.fault_point import fault_point
 from ledger.instant import MICROSECOND
 from ledger.rating import sql
-from ledger.rating.plan import Breaker, Coverage, ModelLoad, Plan, plans_of
+from ledger.rating.plan import Plan
 from ledger.rating.postgres import PostgresEngine, cold_start_events, current_events
-from ledger.settlement.calendar import days_touched
-from ledger.store.cells import KEPT, ContractDay, Spans, coverage, lock_cells, remove_days, remove_ranked, traffic_of, unranked_days
+from ledger.store.cells import KEPT, ContractDay, Spans, coverage, lock_cells, remove_days, remove_ranked, unranked_days
 from ledger.store.connection import Connection
-from ledger.store.contracts import stored_versions
 from ledger.store.database import Database
-from ledger.store.intervals import Interval, stored_intervals
+from ledger.workflows.plans import contracts_of, stored_plans, whole_days
 
 
 def recompute_days(connection: Connection, spans: Spans) -> None:
@@ -31,7 +28,7 @@ def recompute_days(connection: Connection, spans: Spans) -> None:
     engine = PostgresEngine(connection)
     engine.prefer_hashing()
     events = current_events(any_withdrawn=engine.any_withdrawn())
-    add_cells(engine, stored_plans(connection, days, contracts, events, with_traffic=True))
+    add_cells(engine, stored_plans(connection, coverage(connection), days, contracts, events, with_traffic=True))
     fault_point("recompute.before_commit")
 
 
@@ -43,7 +40,7 @@ def rank_days(connection: Connection, unranked: Collection[ContractDay]) -> None
         starts.setdefault(contract_id, []).append((start, start + MICROSECOND))
     days = whole_days(starts, contracts)
     remove_ranked(connection, days)
-    add_ranked(PostgresEngine(connection), stored_plans(connection, days, contracts, listed_events(days)))
+    add_ranked(PostgresEngine(connection), stored_plans(connection, coverage(connection), days, contracts, listed_events(days)))
     fault_point("rank.before_commit")
 
 
@@ -77,58 +74,7 @@ def add_ranked(engine: PostgresEngine, plans: Sequence[Plan], *, prefix: str = "
             engine.add(f"{prefix}delayed_cell", KEPT["delayed_cell"], query)
 
 
-def contracts_of(connection: Connection, contract_ids: Collection[str]) -> dict[tuple[str, int], Contract]:
-    """All versions of these contracts, by contract and version."""
-    return {(one.contract.id, one.contract.version): one.contract for one in stored_versions(connection, contract_ids)}
-
-
-def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Spans:
-    """The local days that the spans touch, each once."""
-    zones = {contract.id: contract.calendar.timezone for contract in contracts.values()}
-    days: Spans = {}
-    for contract_id, pieces in spans.items():
-        merged = days.setdefault(contract_id, [])
-        for start, end in pieces:
-            touched = days_touched(zones[contract_id], start, max(end, start + MICROSECOND))  # somebody may have marked one instant
-            first, last = touched.starts[0], touched.end
-            if merged and first <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], last)
-            else:
-                merged.append((first, last))
-    return days
-
-
-def stored_plans(
-    connection: Connection, days: Spans, contracts: dict[tuple[str, int], Contract], events: exp.Query, *, with_traffic: bool = False
-) -> list[Plan]:
-    """The plans of what accounts the contracts cover on these days, over these events. If those are all events, not just a few that are
-    listed, plans are told which traffic there is besides theirs."""
-    clipped = [
-        Coverage(account=one.account, contract_id=one.contract_id, version=one.version, start=max(one.start, start), end=last)
-        for one in coverage(connection)
-        for start, end in days.get(one.contract_id, ())
-        for last in [end if one.end is None else min(one.end, end)]
-        if max(one.start, start) < last
-    ]
-    if not clipped:
-        return []
-    first, last = min(one.start for one in clipped), max(one.end for one in clipped)
-    traffic = traffic_of(connection, first, last) if with_traffic else None
-    return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), events, traffic)
-
-
 def listed_events(days: Spans, *, listed_in: str = "cold_start_event") -> exp.Query:
     """The standing events that are listed as possible cold starts of these days, of which there is at least one."""
     spans = [span for pieces in days.values() for span in pieces]
     return cold_start_events(min(start for start, _ in spans), max(end for _, end in spans), listed_in=listed_in)
-
-
-def breakers_and_loads(intervals: Sequence[Interval]) -> tuple[list[Breaker], list[ModelLoad]]:
-    """Recorded intervals as the plan takes them."""
-    breakers = [Breaker(node=i.node, start=i.starts_at, end=i.ends_at) for i in intervals if i.kind == "circuit_breaker"]
-    loads = [
-        ModelLoad(interval_id=i.interval_id, node=i.node, model=i.model, start=i.starts_at, end=i.ends_at)
-        for i in intervals
-        if i.kind == "model_load" and i.node is not None and i.model is not None
-    ]
-    return breakers, loads

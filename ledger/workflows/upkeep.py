@@ -20,6 +20,7 @@ from ledger.rating.duckdb import Microseconds, all_of
 from ledger.store.cells import (
     DELTA_COLUMNS,
     Basis,
+    Spans,
     copy_deltas,
     coverage,
     current_basis,
@@ -181,24 +182,18 @@ def _months_of(chunk: Chunk) -> Span:
 def read_rules(connection: Connection, months: Span, accounts: frozenset[str]) -> _Rules:
     """The rules that the connection sees."""
     # What reads contracts is imported here, while the first events are on their way already.
-    from ledger.rating.plan import Coverage, plans_of
-    from ledger.settlement.calendar import days_touched
-    from ledger.store.contracts import stored_versions
-    from ledger.store.intervals import stored_intervals
-    from ledger.workflows.recompute import breakers_and_loads
+    from ledger.workflows.plans import contracts_of, stored_plans, whole_days
 
     basis = current_basis(connection)
     start, end = months
     covered = [one for one in coverage(connection, accounts) if one.start < end and (one.end is None or one.end > start)]
-    versions = stored_versions(connection, {one.contract_id for one in covered})
-    contracts = {(stored.contract.id, stored.contract.version): stored.contract for stored in versions}
-    pieces = []
-    for one in covered:
-        zone_name = contracts[one.contract_id, one.version].calendar.timezone
-        days = days_touched(zone_name, max(one.start, start), end if one.end is None else min(one.end, end))
-        pieces.append(Coverage(account=one.account, contract_id=one.contract_id, version=one.version, start=days.starts[0], end=days.end))
-    needed = {(one.contract_id, one.version): contracts[one.contract_id, one.version] for one in pieces}
-    plans = plans_of(needed, pieces, *breakers_and_loads(stored_intervals(connection)), all_of(ARRIVED))
+    contracts = contracts_of(connection, {one.contract_id for one in covered})
+    # Not the months themselves: they may lie where a zone has no days.
+    spans = {(one.contract_id, max(one.start, start), end if one.end is None else min(one.end, end)) for one in covered}
+    touched: Spans = {}
+    for contract_id, first, last in sorted(spans):
+        touched.setdefault(contract_id, []).append((first, last))
+    plans = stored_plans(connection, covered, whole_days(touched, contracts), contracts, all_of(ARRIVED))
     return _Rules(basis=basis, accounts=accounts, plans=tuple(map(_compiled, plans)))
 
 

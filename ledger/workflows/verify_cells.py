@@ -3,6 +3,7 @@
 Takes an open database and gives what differs; changes nothing. Source: architecture, "The one idea"; decision record kept-cells.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -11,11 +12,12 @@ from ledger.rating import sql
 from ledger.rating.postgres import PostgresEngine, current_events
 from ledger.settlement.calendar import days_touched, month_anywhere, zone
 from ledger.store.cell_differences import days_with_cells, differing_accounts, differing_days, kept_span
-from ledger.store.cells import KEPT, ContractDay, Spans, coverage, stale_spans, unranked_days
+from ledger.store.cells import KEPT, ContractDay, Covered, Spans, coverage, stale_spans, unranked_days
 from ledger.store.connection import Connection
 from ledger.store.database import Database
 from ledger.workflows.freshen import any_snapshot
-from ledger.workflows.recompute import add_cells, add_ranked, contracts_of, listed_events, stored_plans, whole_days
+from ledger.workflows.plans import contracts_of, stored_plans, whole_days
+from ledger.workflows.recompute import add_cells, add_ranked, listed_events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +43,12 @@ def kept_against_events(connection: Connection, period: str | None = None) -> Ve
     if found is None:
         return VerifiedCells(agree=0, stale=0, differing=(), accounts=())
     start, end = found[0] - timedelta(days=2), found[1] + timedelta(days=2)  # whole days of any zone
-    contract_ids = {one.contract_id for one in coverage(connection)}
+    covered = coverage(connection)
+    contract_ids = {one.contract_id for one in covered}
     contracts = contracts_of(connection, contract_ids)
     zones = {contract.id: contract.calendar.timezone for contract in contracts.values()}
     days = whole_days({contract_id: [(start, end)] for contract_id in contract_ids}, contracts)
-    _compute(connection, days, contracts)
+    _compute(connection, covered, days, contracts)
 
     # Beyond the days that were computed nothing is compared.
     first = max((spans[0][0] for spans in days.values()), default=start)
@@ -69,17 +72,17 @@ def kept_against_events(connection: Connection, period: str | None = None) -> Ve
     )
 
 
-def _compute(connection: Connection, days: Spans, contracts: dict[tuple[str, int], Contract]) -> None:
+def _compute(connection: Connection, covered: Sequence[Covered], days: Spans, contracts: dict[tuple[str, int], Contract]) -> None:
     """Make the tables of KEPT, `computed_` before their names, of the events of these days."""
     engine = PostgresEngine(connection)
     engine.prefer_hashing()
     for table, columns in KEPT.items():
         engine.keep(f"computed_{table}", sql.everything(table, columns).limit(0))
     events = current_events(any_withdrawn=engine.any_withdrawn())
-    add_cells(engine, stored_plans(connection, days, contracts, events, with_traffic=True), prefix="computed_")
+    add_cells(engine, stored_plans(connection, covered, days, contracts, events, with_traffic=True), prefix="computed_")
     if days:
         listed = listed_events(days, listed_in="computed_cold_start_event")
-        add_ranked(engine, stored_plans(connection, days, contracts, listed), prefix="computed_")
+        add_ranked(engine, stored_plans(connection, covered, days, contracts, listed), prefix="computed_")
 
 
 def _is_stale(day: ContractDay, stale: Spans, zones: dict[str, str]) -> bool:

@@ -16,7 +16,7 @@ from ledger.errors import LedgerError
 from ledger.ingest.chunk import Judge
 from ledger.ingest.given import Given, instant_us
 from ledger.ingest.mapping_file import BUILT_IN, built_in_mappings
-from ledger.ingest.record_file import open_records
+from ledger.ingest.reading.opening import open_records
 from tests.ingest.sample_rows import GOLDEN, HEADER
 from tests.ingest.test_gateway_formats import REFUSED as REFUSED_OF_GATEWAYS
 from tests.ingest.test_gateway_formats import SPECIMENS as OF_GATEWAYS

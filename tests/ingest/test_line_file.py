@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ledger.errors import LedgerError
-from ledger.ingest.line_file import BLOCK_BYTES, LONGEST_LINE_BYTES, line_file, may_be_inexact
+from ledger.ingest.reading.line_file import BLOCK_BYTES, LONGEST_LINE_BYTES, line_file, may_be_inexact
 
 HEADER = b"a,b\n"
 

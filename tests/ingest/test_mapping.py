@@ -9,7 +9,7 @@ from ledger.errors import LedgerError
 from ledger.ingest.expression import ExpressionRefused, expression
 from ledger.ingest.given import Given
 from ledger.ingest.mapping_file import MappingRefused, built_in_mappings, read_mapping
-from ledger.ingest.record_file import open_records
+from ledger.ingest.reading.opening import open_records
 
 GOOD = """schema: ledger/mapping/v1
 name: one

@@ -14,7 +14,7 @@ from ledger.contract.scalar import currency_digits
 from ledger.documents.settlement_json import statement_to_json
 from ledger.ingest.chunk import Judge
 from ledger.ingest.mapping_file import built_in_mappings
-from ledger.ingest.record_file import open_records
+from ledger.ingest.reading.opening import open_records
 from ledger.rating.cells import Cells
 from ledger.rating.duckdb import all_of
 from ledger.rating.rated_period import rate_periods

@@ -16,7 +16,7 @@ from sqlalchemy import text
 
 from ledger.ingest.loader import load_file
 from ledger.ingest.mapping_file import built_in_mappings
-from ledger.ingest.record_file import open_records
+from ledger.ingest.reading.opening import open_records
 from ledger.settlement.calendar import day_start, days_touched
 from ledger.store import schema
 from ledger.store.cells import DELTA_COLUMNS, KEPT, ContractDay, lock_cells, stale_spans, unranked_days

@@ -1,0 +1,97 @@
+"""Lines of a text in DuckDB: the table `record` (line, text, fault) where they have to be looked at together, else a relation like it.
+
+A line is one cell of a CSV file without quotes, since DuckDB reads nothing else as fast. Records that stand inside others come in the same
+way, once they are unfolded.
+"""
+
+from pathlib import Path
+
+from ledger.errors import LedgerError
+from ledger.ingest.reading.compression import Compression
+from ledger.ingest.reading.line_file import LineFile
+from ledger.ingest.reading.scratch import literal
+from ledger.ingest.reading.source_file import SourceFile
+from ledger.ingest.unfolding import Broken, Unfolding, unfolder
+
+BUFFER_BYTES = 4_000_000  # of DuckDB's, for a part of a file; more than two lines
+
+_LINE_DIGITS = 15  # of the line's number before an unfolded record
+_WITHOUT_RETURN = "CASE WHEN text[-1] = chr(13) THEN text[:-2] ELSE text END"
+_LINE_DELIMITER = "\x01\x02\x03\x04"  # stands in no text, so that a line is one cell
+
+
+def lines_call(file: Path, compression: Compression = Compression.NONE) -> str:
+    """The call that reads lines, up to its last parameters."""
+    return (
+        f"read_csv({literal(str(file))}, columns = {{'text': 'VARCHAR'}}, header = false, auto_detect = false, "
+        f"delim = {literal(_LINE_DELIMITER)}, quote = '', escape = '', strict_mode = false, compression = '{compression}'"
+    )
+
+
+def lines_query(piece: Path, lines: LineFile, before: int) -> str:
+    """The lines of a piece of the file like rows of the table `record`; `before` it are as many."""
+    text = _WITHOUT_RETURN if lines.has_returns else "text"
+    rows = f"{lines_call(piece)}, buffer_size = {BUFFER_BYTES:d})"
+    return (
+        f"SELECT rowid, rowid + 1 AS line, {text} AS text, NULL::VARCHAR AS fault FROM ("  # noqa: S608
+        f"SELECT row_number() OVER () + {before - 1:d} AS rowid, text FROM {rows})"
+    )
+
+
+def load_lines(source: SourceFile, file: Path) -> None:
+    """The table `record` of a file: each line that is not blank, with its number; then the lines that are no text, with their fault."""
+    connection = source.connection
+    connection.execute(
+        "CREATE TABLE record AS "  # noqa: S608
+        f"SELECT line, {_WITHOUT_RETURN} AS text, NULL::VARCHAR AS fault FROM ("
+        f"SELECT row_number() OVER () AS line, text FROM {lines_call(file)}, store_rejects = true, rejects_limit = 0)"
+        ") WHERE NOT regexp_full_match(text, '\\s*')"
+    )
+    rejected = connection.execute("SELECT count(*), min(line) FROM reject_errors").fetchone()
+    assert rejected is not None
+    if rejected[0] == 0:
+        return
+    if rejected[1] == 1:
+        raise LedgerError(
+            f"{source.path}: the first line is not UTF-8, or longer than 2 MB", cure="export the file as UTF-8, one record a line"
+        )
+    # The good lines were counted without the rejected ones before them.
+    connection.execute(
+        "CREATE TEMP TABLE rejected AS SELECT line, row_number() OVER (ORDER BY line) AS ordinal, any_value(csv_line) AS text, "
+        "any_value(CASE error_type WHEN 'INVALID ENCODING' THEN 'the line is not UTF-8' "
+        "ELSE 'the line is longer than 2 MB or holds control characters' END) AS fault FROM reject_errors GROUP BY line"
+    )
+    connection.execute(
+        "CREATE OR REPLACE TABLE record AS SELECT line + coalesce(ordinal, 0) AS line, record.text, record.fault "
+        "FROM record ASOF LEFT JOIN (SELECT line - ordinal + 1 AS since, max(ordinal) AS ordinal FROM rejected GROUP BY since) shift "
+        "ON record.line >= shift.since ORDER BY record.line"
+    )
+    connection.execute("INSERT INTO record SELECT line, text, fault FROM rejected ORDER BY line")
+
+
+def load_unfolded(source: SourceFile, kind: Unfolding) -> None:
+    """The table `record` of the flat records that stand inside the file's own, each with its line of the file."""
+    unfolded = source.folder / "unfolded"
+    with unfolded.open("wb") as file:
+        try:
+            for line, text in unfolder(kind).unfold(source.pieces()):
+                file.write(b"%0*d%b\n" % (_LINE_DIGITS, line, text))
+        except Broken as error:
+            raise LedgerError(
+                f"{source.path}: {error}", cure="repair or split it; docs/operators-ingest.md says what can be read"
+            ) from error
+    load_lines(source, unfolded)
+    unfolded.unlink()
+    source.connection.execute(
+        f"CREATE OR REPLACE TABLE record AS SELECT text[:{_LINE_DIGITS}]::BIGINT AS line, text[{_LINE_DIGITS + 1}:] AS text, fault "  # noqa: S608
+        "FROM record"
+    )
+
+
+def count_lines(source: SourceFile, lines: LineFile | None) -> int:
+    """How many lines the file has, or rows the table `record`."""
+    if lines is not None:
+        return lines.lines
+    counted = source.connection.execute("SELECT count(*) FROM record").fetchone()
+    assert counted is not None
+    return int(counted[0])

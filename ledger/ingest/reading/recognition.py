@@ -1,0 +1,77 @@
+"""Which format a file is, by its content: its records are found, and the file is opened as what it is."""
+
+import duckdb
+
+from ledger.errors import LedgerError
+from ledger.ingest.mapping import FileFormat, Mapping
+from ledger.ingest.reading.csv_file import open_csv
+from ledger.ingest.reading.json_array import load_array, load_objects
+from ledger.ingest.reading.json_file import open_json
+from ledger.ingest.reading.line_file import LineFile, line_file
+from ledger.ingest.reading.line_table import lines_call, lines_query, load_lines, load_unfolded
+from ledger.ingest.reading.parquet_file import open_parquet
+from ledger.ingest.reading.record_file import RecordFile
+from ledger.ingest.reading.source_file import SourceFile
+from ledger.ingest.unfolding import PLAIN, START_BYTES, unfolding_of
+
+_PARQUET = b"PAR1"
+
+
+def open_recognised(source: SourceFile, mappings: tuple[Mapping, ...]) -> RecordFile:
+    """The file as what it is. Raises LedgerError if it is damaged, or no mapping (or more than one) fits."""
+    content = source.content()
+    if source.magic == _PARQUET:
+        return open_parquet(source, mappings)
+    kind = unfolding_of(source.start(START_BYTES))
+    named, mappings = mappings, tuple(mapping for mapping in mappings if mapping.unfolding == (None if kind in PLAIN else kind))
+    if not mappings:
+        raise LedgerError(
+            f"{source.path}: no file of the format {', '.join(mapping.name for mapping in named)}",
+            cure="leave out --source or --mapping, so that the format is found by what the file contains",
+        )
+    if kind is not None:
+        load_unfolded(source, kind)
+        return open_json(source, mappings, FileFormat.JSON_LINES, None)
+    if _is_array(source):
+        load_array(source)
+        return open_json(source, mappings, FileFormat.JSON_ARRAY, None)
+    lines = line_file(content)
+    if lines is not None:
+        first_line = lines.first_line
+    else:
+        load_lines(source, content)
+        first_line = _first_line(source)
+    if not first_line.lstrip().startswith("{"):
+        return open_csv(source, mappings, first_line, lines)
+    if lines is not None and not _begins_with_a_record(source, lines):
+        load_lines(source, content)
+        lines = None
+    file_format = FileFormat.JSON_LINES if lines is not None else load_objects(source)
+    return open_json(source, mappings, file_format, lines)
+
+
+def _is_array(source: SourceFile) -> bool:
+    """Whether the text begins with `[`."""
+    try:
+        first = source.connection.execute(
+            f"SELECT text FROM {lines_call(source.link, source.compression)}, ignore_errors = true) "  # noqa: S608
+            "WHERE trim(text) <> '' LIMIT 1"
+        ).fetchone()
+    except duckdb.Error:  # a first line longer than a line may be, or no text at all
+        return source.path.name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
+    return first is not None and first[0].lstrip().startswith("[")
+
+
+def _first_line(source: SourceFile) -> str:
+    first = source.connection.execute("SELECT text FROM record WHERE rowid = 0").fetchone()
+    if first is None or first[0] is None:
+        raise LedgerError(f"{source.path}: the file is empty, or its first line is not UTF-8", cure="export it as UTF-8")
+    return str(first[0])
+
+
+def _begins_with_a_record(source: SourceFile, lines: LineFile) -> bool:
+    """Whether one of the first two lines is JSON by itself."""
+    piece = source.folder / "sample"
+    lines.cut(0, min(2, lines.lines), piece)
+    query = f"SELECT json_valid(text) FROM ({lines_query(piece, lines, 0)}) WHERE rowid < 2"  # noqa: S608
+    return any(valid for (valid,) in source.connection.execute(query).fetchall())

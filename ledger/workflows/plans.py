@@ -1,0 +1,74 @@
+"""Plans from what is stored: the contracts that cover accounts on some days, compiled to classify events with the recorded intervals.
+
+Whoever computes cells of stored contracts gets them here: loads, recomputing, verifying. Source: architecture, "The one idea".
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+
+from sqlglot import exp
+
+from ledger.contract.model import Contract
+from ledger.instant import MICROSECOND
+from ledger.rating.plan import Breaker, Coverage, ModelLoad, Plan, plans_of
+from ledger.settlement.calendar import days_touched
+from ledger.store.cells import Covered, Spans, traffic_of
+from ledger.store.connection import Connection
+from ledger.store.contracts import stored_versions
+from ledger.store.intervals import Interval, stored_intervals
+
+
+def contracts_of(connection: Connection, contract_ids: Collection[str]) -> dict[tuple[str, int], Contract]:
+    """All versions of these contracts, by contract and version."""
+    return {(one.contract.id, one.contract.version): one.contract for one in stored_versions(connection, contract_ids)}
+
+
+def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Spans:
+    """The local days that the spans touch, each once."""
+    zones = {contract.id: contract.calendar.timezone for contract in contracts.values()}
+    days: Spans = {}
+    for contract_id, pieces in spans.items():
+        merged = days.setdefault(contract_id, [])
+        for start, end in pieces:
+            touched = days_touched(zones[contract_id], start, max(end, start + MICROSECOND))  # somebody may have marked one instant
+            first, last = touched.starts[0], touched.end
+            if merged and first <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], last)
+            else:
+                merged.append((first, last))
+    return days
+
+
+def stored_plans(
+    connection: Connection,
+    covered: Iterable[Covered],
+    days: Spans,
+    contracts: dict[tuple[str, int], Contract],
+    events: exp.Query,
+    *,
+    with_traffic: bool = False,
+) -> list[Plan]:
+    """The plans of what accounts the contracts cover on these days, over these events. If those are all events, not just a few that are
+    listed, plans are told which traffic there is besides theirs."""
+    clipped = [
+        Coverage(account=one.account, contract_id=one.contract_id, version=one.version, start=max(one.start, start), end=last)
+        for one in covered
+        for start, end in days.get(one.contract_id, ())
+        for last in [end if one.end is None else min(one.end, end)]
+        if max(one.start, start) < last
+    ]
+    if not clipped:
+        return []
+    first, last = min(one.start for one in clipped), max(one.end for one in clipped)
+    traffic = traffic_of(connection, first, last) if with_traffic else None
+    return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), events, traffic)
+
+
+def breakers_and_loads(intervals: Sequence[Interval]) -> tuple[list[Breaker], list[ModelLoad]]:
+    """Recorded intervals as the plan takes them."""
+    breakers = [Breaker(node=i.node, start=i.starts_at, end=i.ends_at) for i in intervals if i.kind == "circuit_breaker"]
+    loads = [
+        ModelLoad(interval_id=i.interval_id, node=i.node, model=i.model, start=i.starts_at, end=i.ends_at)
+        for i in intervals
+        if i.kind == "model_load" and i.node is not None and i.model is not None
+    ]
+    return breakers, loads
