@@ -174,6 +174,11 @@ class Chunk:
         rows = judged.filter("reason IS NULL").project(columns).limit(limit).fetchall()
         return tuple(dict(zip(names, row, strict=True)) for row in rows)
 
+    def first_identity(self) -> tuple[str, str] | None:
+        """Account and request id of the first event."""
+        judged = self.connection.table("judged").filter("reason IS NULL")
+        return judged.order("record").project("event_account, event_request_id").limit(1).fetchone()
+
     def accounts(self) -> frozenset[str]:
         """Whose events these are."""
         rows = self.connection.table("judged").filter("reason IS NULL AND event_account IS NOT NULL").project("event_account").distinct()

@@ -33,6 +33,7 @@ from ledger.store.events import (
     committed_chunks,
     copy_events,
     insert_staged,
+    is_stored,
     next_batch_id,
     other_mappings,
     stage_events,
@@ -122,7 +123,7 @@ def load_file(
         )
     if len(committed) == -(-records.records // chunk_rows):
         committed = {}  # complete: everything is looked at again
-    loader = _Loader(database=database, records=records, author=author, chunk_rows=chunk_rows, through_staging=False)
+    loader = _Loader(database=database, records=records, author=author, chunk_rows=chunk_rows)
     summary, judge = Summary(), Judge(records, now_us=since_1970_us(database.now()))
 
     def judge_next(number: int) -> tuple[Chunk, ChunkUpkeep]:
@@ -198,11 +199,15 @@ class _Loader:
     records: RecordFile
     author: str
     chunk_rows: int
-    through_staging: bool
+    through_staging: bool | None = None  # not known before the first chunk
     batch_ids: dict[int, int] = field(default_factory=dict)  # of chunks whose events are written already
 
     def write_ahead(self, chunk: Chunk) -> None:
         """Write the events of the chunk as the store will take them; in a thread beside its own."""
+        if self.through_staging is None:  # if the first event is known, the file has probably come before, in another order
+            identity = chunk.first_identity()
+            with self.database.begin() as connection:
+                self.through_staging = identity is not None and is_stored(connection, *identity)
         if self.through_staging:
             chunk.write_events(batch_id=None)
         else:

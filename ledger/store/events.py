@@ -88,6 +88,12 @@ def other_mappings(connection: Connection, *, content_sha256: str, mapping_sha25
     return sorted(name for (name,) in fetch(connection, query, {"content": content_sha256, "mapping": mapping_sha256}))
 
 
+def is_stored(connection: Connection, account: str, request_id: str) -> bool:
+    """Whether there is an event of this identity."""
+    query = "SELECT EXISTS (SELECT FROM event WHERE account = %(account)s AND request_id = %(request_id)s)"
+    return fetch(connection, query, {"account": account, "request_id": request_id}) == [(True,)]
+
+
 def copy_events(connection: Connection, stream: IO[bytes]) -> int:
     """Add the events of the stream: binary rows of EVENT_FIELDS, batch_id, revision. Gives their number.
 
