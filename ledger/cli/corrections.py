@@ -14,6 +14,7 @@ import click
 from ledger.cli.options import author_option, echo_json, format_option, instant, pass_database, said, settings
 from ledger.cli.output import echo
 from ledger.documents.number import instant_text
+from ledger.ingest.file_state import standard_input
 from ledger.printable import brief, printable
 from ledger.store.database import Database
 from ledger.store.withdrawals import RequestFilter
@@ -160,7 +161,7 @@ def _at_hand(ids: str | None) -> Iterator[Path | None]:
         return
     with tempfile.TemporaryDirectory(prefix="ledger-ids-") as folder:
         copy = Path(folder, "stdin")
-        with copy.open("wb") as spooled, click.open_file(ids, "rb") as stream:
+        with copy.open("wb") as spooled, standard_input() if ids == "-" else open(ids, "rb") as stream:
             shutil.copyfileobj(stream, spooled)
         yield copy
 

@@ -98,7 +98,7 @@ def ingest(
 @contextmanager
 def _progress() -> Iterator[tuple[Callable[[str, int], None], Callable[[int], None]]]:
     """What to tell of a file and of its rows: a bar with rows, rate and time left on a terminal, else nothing."""
-    if not sys.stderr.isatty():
+    if sys.stderr is None or not sys.stderr.isatty():
         yield lambda _name, _rows: None, lambda _rows: None
         return
     from rich.console import Console
@@ -164,6 +164,7 @@ def _next_steps(report: FileReport, *, check: bool) -> Iterator[str]:
         yield "rows of an engine are no requests by themselves: each is joined with its gateway's, or waits for it"
     elif report.role is Role.ENGINE and report.summary.merged:
         yield "merged: joined with their gateway's rows, or waiting for them; `ledger status` counts those that wait"
+        yield "where several share a trace or header, nobody can tell whose they are, and they go on waiting"
     if report.summary.conflict:
         yield "conflict: stored with other content under the same request_id; `ledger quarantine list --reason conflict` shows in what"
 

@@ -67,7 +67,8 @@ def _waiting(found: Status) -> Iterator[Line]:
     for reason, number in found.quarantine.items():
         table.add_row(f"rows refused: {reason}", grouped_count(number), f"ledger quarantine list --reason {reason}")
     if found.unjoined:
-        since = "" if found.unjoined_since is None else f"load their gateway's log since {_to_the_second(found.unjoined_since)}"
+        since = "" if found.unjoined_since is None else f"load their gateway's log since {_to_the_second(found.unjoined_since)}; "
+        since += "where several share a trace or header, none is joined"
         table.add_row("engines' requests without a gateway's", grouped_count(found.unjoined), since)
     if found.unassigned:
         table.add_row("requests without a contract", grouped_count(found.unassigned), "ledger contract add FILE")

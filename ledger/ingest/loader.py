@@ -223,6 +223,7 @@ class _Loader:
                 with self.database.begin() as connection:
                     fault_point("ingest.before_copy")
                     summary = self._store(connection, chunk, upkeep, computed)
+                    self.records.check_unchanged()
                     fault_point("ingest.before_commit")
                 fault_point("ingest.after_commit")
                 return summary

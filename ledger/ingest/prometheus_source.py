@@ -8,7 +8,6 @@ server and never shown. Source: the HTTP API of Prometheus.
 import http.client
 import json
 import re
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -20,6 +19,7 @@ from typing import Any
 from urllib.parse import SplitResult, unquote, urlencode, urlsplit, urlunsplit
 
 from ledger.errors import LedgerError
+from ledger.ingest.file_state import standard_input
 from ledger.ingest.prometheus import Series, cut, read_answer
 from ledger.instant import since_1970_us
 
@@ -77,7 +77,8 @@ def read_file(place: str) -> bytes:
     """The bytes of a file; `-` is standard input. Raises LedgerError if it cannot be read or is too large."""
     try:
         if place == "-":
-            content = sys.stdin.buffer.read(MOST_BYTES + 1)
+            with standard_input() as stream:
+                content = stream.read(MOST_BYTES + 1)
         else:
             with open(place, "rb") as file:
                 content = file.read(MOST_BYTES + 1)

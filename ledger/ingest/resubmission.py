@@ -22,6 +22,7 @@ from ledger.errors import LedgerError
 from ledger.ingest.chunk import LONGEST_FIELD, Chunk, Judge
 from ledger.ingest.expression import MACROS, RECORD_COLUMN, Compiled, field_column, field_key
 from ledger.ingest.expression import Path as FieldPath
+from ledger.ingest.file_state import no_room, says_no_room
 from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, INTEGERS, TEXTS, TYPED
 from ledger.ingest.mapping import Mapping as SourceMapping
 from ledger.ingest.mapping_file import built_in_mappings
@@ -95,8 +96,13 @@ def judged_rows(
         )
         overridden = _overridden(mapping, {key.removeprefix(_SET) for key in keys if key.startswith(_SET)})
         opened = _RowsAtHand.of(keys, overridden, connection, Path(folder))
-        with closing(Judge(opened, now_us=since_1970_us(now)).chunk(number=0, first=0, last=len(rows))) as chunk:
-            yield chunk
+        try:
+            with closing(Judge(opened, now_us=since_1970_us(now)).chunk(number=0, first=0, last=len(rows))) as chunk:
+                yield chunk
+        except duckdb.Error as error:
+            if says_no_room(str(error)):
+                raise no_room("rows that are sent in again") from error
+            raise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,17 +8,17 @@ import os
 import shlex
 import shutil
 import stat
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from ledger.errors import LedgerError
 from ledger.ingest.chunk import Chunk, Judge
+from ledger.ingest.file_state import errors_named, standard_input
 from ledger.ingest.given import Given
 from ledger.ingest.loader import Summary, load_file
 from ledger.ingest.mapping import Mapping, Role
@@ -136,6 +136,7 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
                 )
             )  # fmt: skip
             chunk.close()
+            records.check_unchanged()
     return reports
 
 
@@ -155,15 +156,22 @@ def _mappings(options: IngestOptions) -> tuple[Mapping, ...]:
 
 
 def _files(paths: list[str]) -> Iterator[str]:
-    """The files named, and those below the folders named, in order of their names."""
+    """The files named, and those below the folders named, in order of their names; and folders that cannot be read, to be reported."""
+    if "" in paths:
+        raise LedgerError("an empty path", cure="name a file or a folder; . is this folder", exit_code=2)
     for path in paths:
-        if path == "-" or is_url(path) or not Path(path).is_dir():
+        if path == "-" or is_url(path) or not os.path.isdir(path):
             yield path
             continue
-        for file in sorted(Path(path).rglob("*")):
-            ending = Path(file.name.removesuffix(".gz").removesuffix(".zst")).suffix.lower()
-            if file.is_file() and not file.name.startswith(".") and ending in ENDINGS:
-                yield str(file)
+        unreadable: list[OSError] = []
+        walked = [Path(folder, name) for folder, _, names in os.walk(path, onerror=unreadable.append) for name in names]
+        yield from map(str, sorted([*filter(_is_wanted, walked), *(Path(error.filename) for error in unreadable)]))
+
+
+def _is_wanted(file: Path) -> bool:
+    """Whether it is telemetry by its name."""
+    ending = Path(file.name.removesuffix(".gz").removesuffix(".zst")).suffix.lower()
+    return not file.name.startswith(".") and ending in ENDINGS and os.path.isfile(file)
 
 
 def _name(path: str) -> str:
@@ -187,9 +195,10 @@ def _opened(path: str, mappings: tuple[Mapping, ...], *, limit: int | None = Non
     # A stream can be read once only; the copy's name is what messages call it.
     with tempfile.TemporaryDirectory(prefix="ledger-stream-") as folder:
         copy = Path(folder, "stdin" if path == "-" else Path(path).name)
-        with copy.open("wb") as spooled, nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as stream:
+        shown = "stdin" if path == "-" else path
+        with errors_named(shown), copy.open("wb") as spooled, standard_input() if path == "-" else open(path, "rb") as stream:
             shutil.copyfileobj(stream, spooled)
-        with _opened_copy(copy, mappings, shown="stdin" if path == "-" else path) as records:
+        with _opened_copy(copy, mappings, shown=shown) as records:
             _check_is_telemetry(path, records)
             yield records
 

@@ -5,9 +5,10 @@ Takes an open database and gives what differs; changes nothing. Source: architec
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 from ledger.contract.model import Contract
+from ledger.contract.scalar import YEARS
 from ledger.rating import sql
 from ledger.rating.postgres import PostgresEngine, current_events
 from ledger.settlement.calendar import days_touched, month_anywhere, zone
@@ -18,6 +19,8 @@ from ledger.store.database import Database
 from ledger.workflows.freshen import any_snapshot
 from ledger.workflows.plans import contracts_of, stored_plans, whole_days
 from ledger.workflows.recompute import add_cells, add_ranked, listed_events
+
+FIRST_DAY = datetime(YEARS.start, 1, 1, tzinfo=UTC)  # on which a contract may be in force
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +45,9 @@ def kept_against_events(connection: Connection, period: str | None = None) -> Ve
     found = kept_span(connection) if period is None else month_anywhere(period)
     if found is None:
         return VerifiedCells(agree=0, stale=0, differing=(), accounts=())
-    start, end = found[0] - timedelta(days=2), found[1] + timedelta(days=2)  # whole days of any zone
+    # Whole days of any zone; requests may be older than any contract, down to the first day that there is.
+    start, end = (max(one, FIRST_DAY) for one in found)
+    start, end = start - timedelta(days=2), end + timedelta(days=2)
     covered = coverage(connection)
     contract_ids = {one.contract_id for one in covered}
     contracts = contracts_of(connection, contract_ids)
@@ -68,7 +73,7 @@ def kept_against_events(connection: Connection, period: str | None = None) -> Ve
         agree=len(known) - len(stale) - len(differing),
         stale=len(stale),
         differing=tuple(sorted((contract_id, local[contract_id, day]) for contract_id, day in differing)),
-        accounts=tuple(differing_accounts(connection, *((start, end) if period is None else found))),
+        accounts=tuple(differing_accounts(connection, *((min(found[0], start), end) if period is None else found))),
     )
 
 

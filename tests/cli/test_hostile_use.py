@@ -105,3 +105,34 @@ def test_messages_name_the_users_file_and_not_a_temporary_one(
 def test_a_device_is_read_like_a_stream(run_ledger: RunLedger) -> None:
     result = run_ledger("ingest", "/dev/null")
     assert result.exit_code == 1 and "error: /dev/null: the file is empty" in result.stderr
+
+
+NOT_READABLE = [
+    ("ingest - <&-", 1, "stdin: it is closed"),
+    ("void --ids - --reason x --yes <&-", 1, "stdin: it is closed"),
+    ("interval detect - <&-", 1, "stdin: it is closed"),
+    ("ingest no-such-file 2>&-", 1, ""),
+    ("ingest rows.csv", 4, "rows.csv: no room for what reading it takes"),
+    ("ingest - < rows.csv", 4, "stdin: no room for what reading it takes"),
+    ("quarantine requeue --account acme --set input_tokens=1 --reason x", 4, "no room for what reading it takes"),
+]
+
+
+def test_what_cannot_be_read_is_named_with_a_cure(tmp_path: Path, database_url: str, run_ledger: RunLedger) -> None:
+    write_rows(tmp_path / "rows.csv", [row(request_id=f"r{n}") for n in range(1_000)])
+    run_ledger("ingest", write_rows(tmp_path / "refused.csv", [row(request_id=f"q{n}").replace(",10,", ",,") for n in range(1_000)]))
+    for command, exit_code, message in NOT_READABLE:
+        # A process whose files may have a few kilobytes only finds each disk full.
+        limit = "ulimit -f 8; " if exit_code == 4 else ""
+        done = subprocess.run(
+            ["bash", "-c", f"{limit}'{sys.executable}' -m ledger {command}"], cwd=tmp_path,
+            env=os.environ | {"LEDGER_DATABASE_URL": database_url}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == exit_code and message in done.stderr, (command, done.stderr)
+    for path, message in (
+        ("", "an empty path"),
+        ("x" * 5_000, "File name too long"),
+        ("/proc/self/mem", "/proc/self/mem: Input/output error"),
+    ):
+        result = run_ledger("ingest", path)
+        assert result.exit_code == (1 if path else 2) and message in result.stderr

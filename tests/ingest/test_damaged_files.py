@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from click.testing import Result
 
@@ -70,6 +71,12 @@ def test_a_large_array_with_one_broken_object_is_read_in_time(tmp_path: Path, ru
     assert totals(result.stdout) == counts(read=10_001, new=10_000, bad_text=1)
 
 
+def test_a_large_array_on_one_line_is_read(tmp_path: Path, run_ledger: Run) -> None:
+    file = tmp_path / "rows.log"
+    file.write_text("[" + ", ".join(record(f"r{n}", padding="x" * 400) for n in range(5_000)) + "]")
+    assert totals(run_ledger("ingest", file, "--format", "json").stdout) == counts(read=5_000, new=5_000)
+
+
 @pytest.mark.parametrize("queue_key", ['"queue"', '"que\\u0075e"'])
 def test_a_field_that_first_stands_in_a_late_record_counts(tmp_path: Path, run_ledger: Run, query: Query, queue_key: str) -> None:
     late = record("late", queue="batch", queue_ms=7).replace('"queue"', queue_key)
@@ -84,3 +91,20 @@ def test_lines_with_long_prompts_are_read(tmp_path: Path, run_ledger: Run) -> No
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(record(f"r{n}", prompt="x" * 300_000) for n in range(250)))
     assert totals(run_ledger("ingest", file, "--format", "json").stdout) == counts(read=250, new=250)
+
+
+@pytest.mark.parametrize("name", [b"queue_ms", b"Queue_ms", b"ACCOUNT_", b"file_row_number"])
+def test_a_parquet_file_with_columns_that_cannot_be_told_apart_is_refused(tmp_path: Path, run_ledger: Run, name: bytes) -> None:
+    placeholder = "x" * len(name)
+    columns = f"'acme' AS account, '' AS account_, 'r' AS request_id, 'm' AS model, now() AS received_at, 7 AS {placeholder}, 8 AS queue_ms"
+    file = tmp_path / "rows.parquet"
+    duckdb.execute(f"COPY (SELECT {columns}, 1 AS input_tokens, 1 AS output_tokens) TO '{file}' (FORMAT parquet)")
+    file.write_bytes(file.read_bytes().replace(placeholder.encode(), name))
+    assert refused_whole(run_ledger("ingest", file, "--format", "json"), file)
+
+
+def test_columns_without_a_name_that_a_spreadsheet_left_behind_are_ignored(tmp_path: Path, run_ledger: Run) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text(f"{HEADER},,\n{row()},,\n")
+    result = run_ledger("ingest", file, "--format", "json")
+    assert totals(result.stdout) == counts(read=1, new=1) and "ignored the columns without a name" in result.stderr

@@ -75,6 +75,7 @@ def test_two_engine_requests_under_one_header_of_a_client_stay_unjoined(halves: 
     halves.load(gateway("g"), gateway("h", 1, code=500))
     assert list(halves.current()) == ["h"]
     assert halves.unjoined() == ["s/g", "t/g"]
+    assert "; where several share a trace or header, none is joined\n" in halves.run_ledger("status").stdout
 
 
 def test_a_header_sent_again_undoes_no_join_and_a_trace_tells_them_apart(halves: Halves) -> None:

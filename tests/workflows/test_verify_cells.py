@@ -168,6 +168,7 @@ def test_altered_traffic_is_named_by_account(
         "DELETE FROM traffic WHERE account = 'nobody'",
         "INSERT INTO traffic SELECT * FROM traffic WHERE account = 'nobody'",
         "INSERT INTO traffic VALUES ('nobody', '2011-01-01T00:00:00Z', 1)",
+        "INSERT INTO traffic VALUES ('nobody', '0001-01-01T00:00:00Z', 1)",
     ):
         assert altered(statement) == VerifiedCells(agree=len(DAYS), stale=0, differing=(), accounts=("nobody",)), statement
     kept(statement)

@@ -41,7 +41,7 @@ def open_csv(source: SourceFile, mappings: tuple[Mapping, ...], header: str, lin
     }
     mapping, fields, delimiter = choose_mapping(source.path, mappings, FileFormat.CSV, headers)
     assert delimiter is not None
-    twice = sorted({name for name in fields if fields.count(name) > 1})
+    twice = sorted({name for name in fields if name and fields.count(name) > 1})  # those without a name are read by nobody
     if twice:
         raise LedgerError(f"{source.path}: the header has {', '.join(twice)} twice", cure="rename or remove one of them")
     for macro in (*_csv_macros(delimiter), *JSON_MACROS):

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 import duckdb
 
 from ledger.errors import LedgerError
+from ledger.ingest.file_state import FileState, errors_named, no_room
 from ledger.ingest.mapping import Mapping
 from ledger.ingest.reading.recognition import open_recognised
 from ledger.ingest.reading.record_file import RecordFile
@@ -31,21 +32,23 @@ def open_records(path: Path, mappings: tuple[Mapping, ...], *, name: str | None 
         path.name.encode()
     except UnicodeEncodeError as error:
         raise LedgerError(f"{path}: the name of the file is not UTF-8", cure="rename it") from error
-    with TemporaryDirectory(prefix="ledger-ingest-") as folder:
-        link = Path(folder, SOURCE_LINK)
-        try:
-            with path.open("rb"):
-                pass
-            link.symlink_to(path.resolve())
-        except OSError as error:
-            raise LedgerError(f"{path}: {error.strerror}", cure="name a file that can be read") from error
+    with TemporaryDirectory(prefix="ledger-ingest-") as folder, errors_named(path):
+        state, link = FileState.of(path), Path(folder, SOURCE_LINK)
+        with path.open("rb"):
+            pass
+        link.symlink_to(path.resolve())
         try:
             with ThreadPoolExecutor(max_workers=1) as beside:
                 digest = beside.submit(_sha256, path)
                 opened = _opened(path, Path(folder), mappings)
             with closing(opened.connection):
-                yield replace(opened, name=name or path.name, sha256=digest.result())
+                state.check()
+                yield replace(opened, name=name or path.name, sha256=digest.result(), state=state)
+        except FileNotFoundError:
+            state.check()
+            raise
         except duckdb.Error as error:
+            state.check()
             raise _in_words(error, path, link) from error
 
 
@@ -73,9 +76,7 @@ def _opened(path: Path, folder: Path, mappings: tuple[Mapping, ...]) -> RecordFi
 def _in_words(error: duckdb.Error, path: Path, link: Path) -> LedgerError:
     """What an error of DuckDB means to whoever named the file."""
     if lacks_room(error):
-        return LedgerError(
-            f"{path}: no room for what reading it takes", cure="make room where TMPDIR points, or name another folder in it", exit_code=4
-        )
+        return no_room(path)
     if lacks_memory(error):
         return LedgerError(f"{path}: its lines are too long", cure="leave out prompts and answers, or split it")
     reason = str(error).splitlines()[0].replace(str(link), path.name)

@@ -6,6 +6,7 @@ from pathlib import Path
 import duckdb
 from sqlglot import exp
 
+from ledger.errors import LedgerError
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import FileFormat, Mapping
 from ledger.ingest.reading.format_choice import choose_mapping
@@ -13,6 +14,8 @@ from ledger.ingest.reading.json_text import JSON_MACROS, json_paths
 from ledger.ingest.reading.record_file import RecordFile, unread_fields, value_key
 from ledger.ingest.reading.scratch import literal
 from ledger.ingest.reading.source_file import SourceFile
+
+_ROW_NUMBER = "file_row_number"  # the column that DuckDB adds
 
 # The types of a source whose values need not be read from a text, and what they are.
 VALUES = {
@@ -34,17 +37,22 @@ class ParquetFile(RecordFile):
         """As the base class describes them."""
         return {path: VALUES[kind] for path in self.read_paths if len(path) == 1 and (kind := self.types.get(path[0])) in VALUES}
 
+    @property
+    def reads_source(self) -> bool:
+        """As the base class describes it."""
+        return True
+
     def span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, folder: Path) -> exp.Select:
         """As the base class describes it."""
         values = [exp.alias_(_value(path, kind), value_key(path), quoted=True) for path, kind in self.values.items()]
         source = exp.func("read_parquet", exp.Literal.string(str(self.link)), exp.PropertyEQ(
-            this=exp.to_identifier("file_row_number"), expression=exp.true()))  # fmt: skip
-        row = exp.Add(this=exp.column("file_row_number"), expression=exp.Literal.number(1))
+            this=exp.to_identifier(_ROW_NUMBER), expression=exp.true()))  # fmt: skip
+        row = exp.Add(this=exp.column(_ROW_NUMBER), expression=exp.Literal.number(1))
         return (
             self.columns(line=row, record=row.copy(), cells={path: self._cell(path) for path in self.read_paths})
             .select(*values)
             .from_(exp.Table(this=source))
-            .where(f"file_row_number >= {first:d} AND file_row_number < {last:d}")
+            .where(f"{_ROW_NUMBER} >= {first:d} AND {_ROW_NUMBER} < {last:d}")
         )
 
     def _cell(self, path: FieldPath) -> exp.Expr:
@@ -60,6 +68,15 @@ def open_parquet(source: SourceFile, mappings: tuple[Mapping, ...]) -> ParquetFi
     for macro in JSON_MACROS:
         connection.execute(macro)
     types = dict(connection.execute(f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {relation})").fetchall())  # noqa: S608
+    written = {name for (name,) in connection.execute(f"SELECT name FROM parquet_schema({literal(str(source.link))})").fetchall()}  # noqa: S608
+    # DuckDB gives another name to a column whose name it has seen, in large letters or small ones: its values would be missing in silence.
+    if renamed := [name for name in types if name not in written]:
+        raise LedgerError(
+            f"{source.path}: {len(renamed):,} of its columns have the name of another, large and small letters aside, such as {renamed[0]}",
+            cure="rename or remove them; those names are as DuckDB shows them",
+        )
+    if _ROW_NUMBER in types:
+        raise LedgerError(f"{source.path}: a column may not be called {_ROW_NUMBER}", cure="rename or remove it")
     mapping, fields, _ = choose_mapping(source.path, mappings, FileFormat.PARQUET, {None: tuple(types)})
     counted = connection.execute(f"SELECT count(*) FROM {relation}").fetchone()  # noqa: S608
     assert counted is not None

@@ -1,6 +1,6 @@
 """Which format a file is, by its content: its records are found, and the file is opened as what it is."""
 
-import duckdb
+import codecs
 
 from ledger.errors import LedgerError
 from ledger.ingest.mapping import FileFormat, Mapping
@@ -8,7 +8,7 @@ from ledger.ingest.reading.csv_file import open_csv
 from ledger.ingest.reading.json_array import load_array, load_objects
 from ledger.ingest.reading.json_file import open_json
 from ledger.ingest.reading.line_file import LineFile, line_file
-from ledger.ingest.reading.line_table import lines_call, lines_query, load_lines, load_unfolded
+from ledger.ingest.reading.line_table import lines_query, load_lines, load_unfolded
 from ledger.ingest.reading.parquet_file import open_parquet
 from ledger.ingest.reading.record_file import RecordFile
 from ledger.ingest.reading.source_file import SourceFile
@@ -22,7 +22,8 @@ def open_recognised(source: SourceFile, mappings: tuple[Mapping, ...]) -> Record
     content = source.content()
     if source.magic == _PARQUET:
         return open_parquet(source, mappings)
-    kind = unfolding_of(source.start(START_BYTES))
+    start = source.start(START_BYTES)
+    kind = unfolding_of(start)
     named, mappings = mappings, tuple(mapping for mapping in mappings if mapping.unfolding == (None if kind in PLAIN else kind))
     if not mappings:
         raise LedgerError(
@@ -32,7 +33,7 @@ def open_recognised(source: SourceFile, mappings: tuple[Mapping, ...]) -> Record
     if kind is not None:
         load_unfolded(source, kind)
         return open_json(source, mappings, FileFormat.JSON_LINES, None)
-    if _is_array(source):
+    if _is_array(start):
         load_array(source)
         return open_json(source, mappings, FileFormat.JSON_ARRAY, None)
     lines = line_file(content)
@@ -50,16 +51,9 @@ def open_recognised(source: SourceFile, mappings: tuple[Mapping, ...]) -> Record
     return open_json(source, mappings, file_format, lines)
 
 
-def _is_array(source: SourceFile) -> bool:
-    """Whether the text begins with `[`."""
-    try:
-        first = source.connection.execute(
-            f"SELECT text FROM {lines_call(source.link, source.compression)}, ignore_errors = true) "  # noqa: S608
-            "WHERE trim(text) <> '' LIMIT 1"
-        ).fetchone()
-    except duckdb.Error:  # a first line longer than a line may be, or no text at all
-        return source.path.name.removesuffix(".gz").removesuffix(".zst").endswith(".json")
-    return first is not None and first[0].lstrip().startswith("[")
+def _is_array(start: bytes) -> bool:
+    """Whether the text that begins so is a JSON array, whose objects may all stand on one line."""
+    return start.removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
 def _first_line(source: SourceFile) -> str:

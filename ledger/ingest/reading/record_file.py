@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from ledger.ingest.expression import FILE_STEM_COLUMN, RECORD_COLUMN, field_column, field_key
 from ledger.ingest.expression import Path as FieldPath
+from ledger.ingest.file_state import FileState
 from ledger.ingest.mapping import Mapping
 
 NULL_TEXT = exp.cast(exp.null(), "TEXT")
@@ -30,6 +31,17 @@ class RecordFile(ABC):
     records: int
     folder: Path  # for what nobody needs when the file is closed
     connection: duckdb.DuckDBPyConnection
+    state: FileState | None = None  # of the file when it was opened
+
+    def check_unchanged(self) -> None:
+        """Raises LedgerError if spans are read from the file itself, and it is another one by now."""
+        if self.state is not None and self.reads_source:
+            self.state.check()
+
+    @property
+    def reads_source(self) -> bool:
+        """Whether spans are read from the file itself, and not from what was made of it."""
+        return False
 
     @property
     def read_paths(self) -> tuple[FieldPath, ...]:
@@ -72,7 +84,7 @@ class RecordFile(ABC):
 def unread_fields(mapping: Mapping, fields: tuple[str, ...]) -> tuple[str, ...]:
     """Those of the fields that the mapping neither reads nor knows."""
     known = {*(path[0] for path in mapping.paths), *(name.partition(".")[0] for name in (*mapping.identify, *mapping.optional))}
-    return tuple(name for name in fields if name not in known)
+    return tuple(dict.fromkeys(name or "without a name" for name in fields if name not in known))
 
 
 def value_key(path: FieldPath) -> str:

@@ -3,8 +3,6 @@
 Takes a folder and a limit of memory; gives a connection that knows what expressions of a mapping call, and that writes rows for PostgreSQL.
 """
 
-import errno
-import os
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -12,6 +10,7 @@ import duckdb
 from sqlglot import exp
 
 from ledger.ingest.expression import MACROS
+from ledger.ingest.file_state import says_no_room
 
 
 def connect_scratch(folder: Path, memory_mb: int) -> duckdb.DuckDBPyConnection:
@@ -51,7 +50,7 @@ def literal(text: str) -> str:
 
 def lacks_room(error: duckdb.Error) -> bool:
     """Whether the disk is full."""
-    return os.strerror(errno.ENOSPC) in str(error) or "max_temp_directory_size" in str(error)
+    return says_no_room(str(error)) or "max_temp_directory_size" in str(error)
 
 
 def lacks_memory(error: duckdb.Error) -> bool:

@@ -16,6 +16,7 @@ from ledger.ingest.reading.json_text import json_paths
 from ledger.ingest.reading.line_file import LineFile
 from ledger.ingest.reading.line_table import lines_query
 from ledger.ingest.reading.record_file import RecordFile
+from ledger.ingest.reading.source_file import SOURCE_LINK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,11 @@ class TextFile(RecordFile):
 
     first_row: int  # of its lines: 1 behind a header
     lines: LineFile | None  # from which spans are read; else from the table `record`
+
+    @property
+    def reads_source(self) -> bool:
+        """As the base class describes it."""
+        return self.lines is not None and self.lines.path.name == SOURCE_LINK
 
     @abstractmethod
     def split(self, paths: list[FieldPath], piece: Path | None) -> Split:
