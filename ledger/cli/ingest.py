@@ -158,6 +158,9 @@ def _sample_lines(row: dict[str, object], what: str) -> list[str]:
 def _next_steps(report: FileReport, *, check: bool) -> Iterator[str]:
     """What a newcomer may take for a fault of the file, or may not see as one."""
     waiting = report.summary.refused[Reason.USAGE_MISSING]
+    same, differing = report.repeated
+    if same + differing:
+        yield f"{same + differing:,} have the id of an earlier row: {same:,} identical (duplicates), {differing:,} differing (conflicts)"
     if report.role is Role.GATEWAY and waiting:
         yield f"{waiting:,} usage_missing: without tokens; they wait for their engine's rows, so load the engine's log as well"
     if report.role is Role.ENGINE and check:
@@ -216,6 +219,7 @@ def _report_json(report: FileReport) -> dict[str, object]:
     shown["error"] = report.error.message if report.error else None
     shown["cure"] = report.error.cure if report.error else None
     if report.sample or report.refused_rows:
+        shown["repeated"] = dict(zip(("identical", "differing"), report.repeated, strict=True))
         shown["events"] = [_event_json(row) for row in report.sample]
         shown["refused_rows"] = [{"line": line, "reason": reason, "detail": detail} for line, reason, detail in report.refused_rows]
     return shown

@@ -1,16 +1,16 @@
 """The `ledger` command: its groups and commands are imported only when they are called, so that `--help` is immediate.
 
 Exit codes (specification, section 9): 0 done, 1 the input is at fault, 2 usage, 3 an alert is due, 4 the environment,
-5 a broken invariant. No traceback reaches a user; LEDGER_TRACEBACK=1 shows it to a developer.
+5 a broken invariant, 141 the output was closed. No traceback reaches a user; LEDGER_TRACEBACK=1 shows it to a developer.
 """
 
-import errno
 import gc
 import importlib
 import io
 import os
 import sys
 import traceback
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -57,6 +57,7 @@ GROUPS: dict[str, str] = {
     "interval": "Record spans of time that the contracts speak of.",
     "database": "Create, upgrade and look after the database.",
 }
+CLOSED_PIPE = 128 + 13  # as a shell says of what SIGPIPE has ended
 REPORT = "please report it, with what LEDGER_TRACEBACK=1 shows in addition"
 
 
@@ -95,7 +96,10 @@ class LazyGroup(click.Group):
         for argument in args:
             if not argument.isascii() and any("\ud800" <= character <= "\udfff" for character in argument):
                 raise click.UsageError(f"{argument!a} is not UTF-8; write it in UTF-8, or rename the file")
-        return super().parse_args(ctx, args)
+        try:
+            return super().parse_args(ctx, args)
+        except BrokenPipeError:  # of --help
+            _leave_pipe(ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command and turn what stops it into a message and an exit code."""
@@ -108,9 +112,9 @@ class LazyGroup(click.Group):
             _fail(ctx, error, error.message, cure=error.cure, exit_code=error.exit_code)
         except KeyboardInterrupt:
             ctx.exit(130)
+        except BrokenPipeError:
+            _leave_pipe(ctx)
         except OSError as error:
-            if error.errno == errno.EPIPE:  # whoever read the output has seen enough
-                raise
             place = f"{error.filename}: " if error.filename else "the output cannot be written: "
             _fail(ctx, error, place + (error.strerror or str(error)), cure="make room, or name a place that can be used", exit_code=4)
         except AssertionError as error:
@@ -147,8 +151,21 @@ def _fail_database(ctx: click.Context, error: Exception) -> NoReturn:
 def _fail(ctx: click.Context, error: Exception, message: str, *, cure: str, exit_code: int) -> NoReturn:
     if os.environ.get("LEDGER_TRACEBACK"):
         traceback.print_exception(error)
-    echo(f"error: {message}" + (f"\n  {cure}" if cure else ""), err=True)
+    with suppress(BrokenPipeError):
+        echo(f"error: {message}" + (f"\n  {cure}" if cure else ""), err=True)
     ctx.exit(exit_code)
+
+
+def _leave_pipe(ctx: click.Context) -> NoReturn:
+    """Whoever read the output has seen enough. The command did not come to its end, so its exit code is that of a program which a closed
+    pipe has ended, and none that says how it went."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except BrokenPipeError:  # the interpreter would try again at its end, and complain
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    ctx.exit(CLOSED_PIPE)
 
 
 def _defect(error: BaseException) -> str:

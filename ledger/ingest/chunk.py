@@ -23,7 +23,7 @@ from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, RFC3339, TEXTS, Mapping, Origin, Role, Source
 from ledger.ingest.reading.record_file import RecordFile, value_key
 from ledger.ingest.reading.scratch import literal
-from ledger.store.events import EVENT_FIELDS
+from ledger.store.events import COMPARED_FIELDS, EVENT_FIELDS
 from ledger.store.observations import HALF_FIELDS
 
 LONGEST_FIELD = 1_000  # characters of a field that are kept with a refused row
@@ -178,6 +178,21 @@ class Chunk:
         """Account and request id of the first event."""
         judged = self.connection.table("judged").filter("reason IS NULL")
         return judged.order("record").project("event_account, event_request_id").limit(1).fetchone()
+
+    def repeated(self) -> tuple[int, int]:
+        """How many rows that would be stored have the id of an earlier one of the chunk: those that say what the first of them says, and
+        those that differ from it."""
+        columns = self.connection.table("judged").columns
+        links = [name for name in HALF_NAMES if name in columns]
+        identity = "event_account, " + ("record_id" if links else "event_request_id")
+        said = f"row({', '.join([*(f'event_{name}' for name in COMPARED_FIELDS), 'event_request_id', *links])})"
+        rows = self.connection.execute(
+            "SELECT count(*) FILTER (same), count(*) FILTER (NOT same) FROM ("  # noqa: S608
+            f"SELECT {said} IS NOT DISTINCT FROM first_value({said}) OVER request AS same, row_number() OVER request AS place "
+            f"FROM judged WHERE reason IS NULL WINDOW request AS (PARTITION BY {identity} ORDER BY record)) WHERE place > 1"
+        ).fetchone()
+        assert rows is not None
+        return rows[0], rows[1]
 
     def accounts(self) -> frozenset[str]:
         """Whose events these are."""

@@ -43,7 +43,8 @@ SHOWN_ROWS = 3
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReport:
     """What became of one file. `error` is None unless it could not be read; `role` is whose halves its records are, None of whole requests;
-    `unmeasured` says that its format has no latency; `sample` are rows as they would be stored (check only)."""
+    `unmeasured` says that its format has no latency; `sample` are rows as they would be stored, `repeated` how many have the id of an
+    earlier one and say the same, or something else (both of a check only)."""
 
     path: str
     mapping: str | None
@@ -55,6 +56,7 @@ class FileReport:
     error: LedgerError | None = None
     refused_rows: tuple[tuple[int, str, str], ...] = ()
     sample: tuple[dict[str, object], ...] = ()
+    repeated: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +134,7 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
                 FileReport(
                     path=name, mapping=records.mapping.name, summary=summary, role=records.mapping.role, ignored=records.ignored,
                     unmeasured=records.mapping.is_unmeasured, refused_rows=chunk.first_refused(SHOWN_ROWS),
-                    sample=chunk.first_events(SHOWN_ROWS),
+                    sample=chunk.first_events(SHOWN_ROWS), repeated=chunk.repeated(),
                 )
             )  # fmt: skip
             chunk.close()

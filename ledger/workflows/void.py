@@ -22,6 +22,7 @@ from ledger.store.events import Revision, add_void, latest_revisions, lock_reque
 from ledger.store.withdrawals import (
     RequestFilter,
     RequestGroup,
+    accounts_like,
     ambiguous_ids,
     choose_by_filter,
     choose_by_ids,
@@ -83,7 +84,8 @@ def the_request(connection: Connection, request_id: str, account: str | None) ->
     """The latest revision of the request, locked until the transaction ends."""
     found = latest_revisions(connection, request_id, account)
     if not found:
-        raise no_request(request_id, account, cure="check the id and the account")
+        near = None if account is None else accounts_like(connection, account)
+        raise no_request(request_id, account, cure="check the id and the account" if near is None else _meant(near))
     if len(found) > 1:
         raise several_accounts(request_id, (revision.account for revision in found))
     lock_request(connection, found[0].account, request_id)
@@ -102,13 +104,15 @@ def void_many(
     """Withdraw all of the requests in one transaction, or (dry run) only say which they are.
 
     Raises LedgerError, and withdraws nothing, if the file cannot be read, an id is unknown (unless it may be) or several accounts have it,
-    the filter names a file that was never loaded, or there are not as many requests as `expected`.
+    no request is meant, the filter names a file that was never loaded, or there are not as many requests as `expected`.
     """
     with database.begin() as connection:
         if not dry_run:
             lock_all_requests(connection)
         unknown = _choose(connection, which)
         standing, before = count_chosen(connection)
+        if not standing + before:
+            raise _nothing_fits(connection, which.account)
         found = VoidedMany(
             requests=standing,
             withdrawn_before=before,
@@ -124,6 +128,17 @@ def void_many(
         if not dry_run:
             withdraw_chosen(connection, reason=reason, author=author, at=database.now())
         return found
+
+
+def _nothing_fits(connection: AnyConnection, account: str | None) -> LedgerError:
+    near = None if account is None else accounts_like(connection, account)
+    if account is None or near is None:
+        return LedgerError("no request fits; nothing was withdrawn", cure="check what you ask for; ledger status shows what is there")
+    return LedgerError(f"no request is of the account {brief(account)}; nothing was withdrawn", cure=_meant(near))
+
+
+def _meant(near: list[str]) -> str:
+    return f"did you mean {' or '.join(map(brief, near))}?" if near else "ledger status shows the accounts that there are"
 
 
 def _choose(connection: AnyConnection, which: RequestFilter | IdFile) -> int:

@@ -154,3 +154,13 @@ def test_progress_is_shown_on_a_terminal_alone(tmp_path: Path, database_url: str
     assert "many.csv" in text and "400/400" in text and "rows/s" in text and "0:00:00" in text and "error" not in text
     quiet = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (quiet.returncode, quiet.stderr) == (0, "")
+
+
+def test_a_check_counts_rows_that_have_the_id_of_an_earlier_one(tmp_path: Path) -> None:
+    rows = [row(request_id="a"), row(request_id="b"), row(request_id="a"), row("other", "a"), row(request_id="a", tokens=11)]
+    file = write_rows(tmp_path / "new.csv", [*rows, row(request_id="b")])
+    assert "  3 have the id of an earlier row: 2 identical (duplicates), 1 differing (conflicts)\n" in without_database(
+        "ingest", "--check", file
+    ).stdout  # fmt: skip
+    (checked,) = json.loads(without_database("ingest", "--check", "--format", "json", file).stdout)["files"]
+    assert checked["repeated"] == {"identical": 2, "differing": 1}

@@ -23,7 +23,8 @@ def test_the_page_on_repair_runs_as_written(run_ledger: Callable[..., Result], t
         whole = "".join(line for line in own.splitlines(True) if not line.startswith(("role", "record", "join")))
         Path(f"{name}.yaml").write_text(whole.replace("unit: rfc3339", f"unit: {unit}"))
     without_tokens = [row("acme-bank", "req-16").removesuffix("5"), row("acme-bank", "req-19").removesuffix("5")]
-    write_rows(Path("may.csv"), [*without_tokens, row("acme-bank", "req-17"), row("acme-bank", "req-18")])
+    in_the_hour = row("acme-bank", "req-15").replace("T10", "T02")
+    write_rows(Path("may.csv"), [*without_tokens, in_the_hour, row("acme-bank", "req-17"), row("acme-bank", "req-18")])
     write_rows(Path("load-test.csv"), [row("acme-bank", "t1", -1), row("acme-bank", "t2")])
     write_rows(Path("early.csv"), [row("acme-bank", "req-20")])
     Path("withdrawn.txt").write_text("req-20\n")

@@ -47,7 +47,6 @@ def standing(database_url: str) -> Callable[[], str]:
         (["--from", "2026-05-06T19:00:00+08:00"], "aba"),
         (["--file", "two.csv"], "abc"),
         (["--model", "m", "--status", "200"], ""),
-        (["--node", "' OR true --"], "abca"),
     ],
     ids=str,
 )
@@ -60,6 +59,22 @@ def test_requests_are_withdrawn_by_what_they_are(filters: list[str], left: str, 
     again = json.loads(loaded(*VOID, *filters, "--yes", "--format", "json").stdout)
     assert (again["requests"], again["withdrawn_before"]) == (0, done["requests"])
     assert loaded("verify", "--cells").exit_code == 0
+
+
+def test_what_fits_no_request_is_said_with_the_accounts_that_come_near(
+    tmp_path: Path, loaded: RunLedger, standing: Callable[[], str]
+) -> None:
+    (tmp_path / "ids").write_text("nope\n")
+    wrong = {
+        ("--node", "' OR true --", "--yes"): "no request fits",
+        ("--account", "acne", "--yes"): "no request is of the account acne; nothing was withdrawn\n  did you mean acme?",
+        ("--account", "zzz", "--dry-run"): "ledger status shows the accounts",
+        ("a", "--account", "acne"): "did you mean acme?",
+        ("--ids", str(tmp_path / "ids"), "--skip-unknown", "--yes"): "no request fits",
+    }
+    for arguments, said in wrong.items():
+        refused = loaded(*VOID, *arguments)
+        assert refused.exit_code == 1 and said in refused.stderr and standing() == "abca"
 
 
 def test_a_file_of_ids_withdraws_all_or_none(tmp_path: Path, loaded: RunLedger, standing: Callable[[], str]) -> None:
