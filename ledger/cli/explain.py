@@ -11,7 +11,7 @@ from ledger.cli.refused_row import row_json
 from ledger.documents.number import instant_text
 from ledger.printable import printable
 from ledger.store.database import Database
-from ledger.store.histories import Load, StoredHalf, StoredRevision, Withdrawal
+from ledger.store.histories import Load, StoredObservation, StoredRevision, Withdrawal
 from ledger.workflows.explain import RequestHistory, explain_request
 
 _WORDS = {"void": "withdrawn", "correct": "withdrawn for a correction", "join": "withdrawn, because its other half came"}
@@ -58,14 +58,14 @@ def _history_lines(history: RequestHistory) -> Iterator[str]:
         if revision.withdrawal:
             yield f"  {_withdrawal_words(revision.withdrawal)}"
         before = revision
-    if history.halves:
+    if history.observations:
         yield "formed of" if history.revisions else "known of it"
-    for half in history.halves:
-        of = "" if half.record_id == half.request_id else f" of {half.request_id}"
-        yield f"  {half.role}'s row {half.record_id}{of}"
-        yield f"    {_load_words(half.load)}{', repaired' if half.repaired else ''}"
-        links = [f"{name}={value}" for name, value in (("trace", half.trace), ("header", half.header)) if value is not None]
-        told = [*links, *(f"{name}={_words(value)}" for name, value in half.fields.items() if _is_told(name, value))]
+    for observation in history.observations:
+        of = "" if observation.record_id == observation.request_id else f" of {observation.request_id}"
+        yield f"  {observation.role}'s row {observation.record_id}{of}"
+        yield f"    {_load_words(observation.load)}{', repaired' if observation.repaired else ''}"
+        links = [f"{name}={value}" for name, value in (("trace", observation.trace), ("header", observation.header)) if value is not None]
+        told = [*links, *(f"{name}={_words(value)}" for name, value in observation.fields.items() if _is_told(name, value))]
         yield from wrapped(", ".join(told))
     if history.refused:
         yield "in quarantine"
@@ -122,14 +122,15 @@ def _history_json(history: RequestHistory) -> dict[str, object]:
             }
             for one in history.revisions
         ],
-        "halves": [_half_json(one) for one in history.halves],
+        "halves": [_observation_json(one) for one in history.observations],
         "quarantine": [row_json(one) for one in history.refused],
     }
 
 
-def _half_json(half: StoredHalf) -> dict[str, object]:
+def _observation_json(observation: StoredObservation) -> dict[str, object]:
     names = ("role", "account", "record_id", "request_id", "trace", "header", "repaired")
-    return {name: getattr(half, name) for name in names} | {"load": _load_json(half.load), "fields": _fields_json(half.fields)}
+    shown = {name: getattr(observation, name) for name in names}
+    return shown | {"load": _load_json(observation.load), "fields": _fields_json(observation.fields)}
 
 
 def _load_json(load: Load) -> dict[str, object]:

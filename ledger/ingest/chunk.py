@@ -17,14 +17,14 @@ from uuid import uuid4
 import duckdb
 from sqlglot import exp
 
-from ledger.ingest.event_rules import HALF_NAMES, Reason, define_macros, judge
+from ledger.ingest.event_rules import OBSERVATION_NAMES, Reason, define_macros, judge
 from ledger.ingest.expression import RECORD_COLUMN, Compiled, field_column, field_key
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, RFC3339, TEXTS, Mapping, Origin, Role, Source
 from ledger.ingest.reading.record_file import RecordFile, value_key
 from ledger.ingest.reading.scratch import literal
 from ledger.store.events import COMPARED_FIELDS, EVENT_FIELDS
-from ledger.store.observations import HALF_FIELDS
+from ledger.store.observations import OBSERVATION_FIELDS
 
 LONGEST_FIELD = 1_000  # characters of a field that are kept with a refused row
 
@@ -69,8 +69,8 @@ class Chunk:
         """Binary rows of the events: EVENT_FIELDS, then batch_id and revision 1; or, without a batch, the record's number behind them."""
         return (self.written.get(batch_id) or self.write_events(batch_id=batch_id)).open("rb")
 
-    def half_stream(self, role: Role) -> IO[bytes]:
-        """Binary rows of the rows that are halves of requests: the store's HALF_FIELDS, then the hash under which the row stands in
+    def observation_stream(self, role: Role) -> IO[bytes]:
+        """Binary rows of the rows that are observations: the store's OBSERVATION_FIELDS, then the hash under which the row stands in
         quarantine if it has no tokens, and the record's number. A gateway's row without tokens may get them from its engine: it is among
         them."""
         columns = {name: f"event_{name}" for name in EVENT_FIELDS} | {name: name for name in ("record_id", "trace", "header")}
@@ -78,7 +78,7 @@ class Chunk:
         row_sha256 = _ROW_SHA256.format(kind="'refused'")
         waits = f"judged.reason IS NOT DISTINCT FROM '{Reason.USAGE_MISSING}'"
         query = (
-            f"SELECT {', '.join(columns[name] for name in HALF_FIELDS)}, "  # noqa: S608
+            f"SELECT {', '.join(columns[name] for name in OBSERVATION_FIELDS)}, "  # noqa: S608
             f"CASE WHEN {waits} THEN {row_sha256} END, record "
             f"FROM judged JOIN chunk_fields USING (record) WHERE judged.reason IS NULL OR {waits}"
         )
@@ -93,8 +93,8 @@ class Chunk:
         role: Role | None = None,
     ) -> IO[bytes]:
         """Binary rows of those that are refused, those in conflict (record and detail) among them, or alone: line, reason, detail,
-        row_sha256, fields, account, received_at, request_id. Of those without tokens only `waiting`, if it is given. `role` is of halves:
-        those of a gateway become requests under the ids of their records."""
+        row_sha256, fields, account, received_at, request_id. Of those without tokens only `waiting`, if it is given. `role` is that of
+        observations: those of a gateway become requests under the ids of their records."""
         request_id = "record_id" if role is Role.GATEWAY else "event_request_id"
         self._list("conflict", {"record": "BIGINT", "detail": "VARCHAR"}, conflicts)
         self._list("waiting", {"record": "BIGINT"}, [(record,) for record in waiting or ()])
@@ -166,10 +166,10 @@ class Chunk:
         return tuple(rows)
 
     def first_events(self, limit: int) -> tuple[dict[str, object], ...]:
-        """The first events, or halves of requests with what joins them, as they would be stored."""
+        """The first events, or observations with what joins them, as they would be stored."""
         judged = self.connection.table("judged")
-        names = (*EVENT_FIELDS, *(name for name in HALF_NAMES if name in judged.columns))
-        shown = {"received_at": "event_received_at::VARCHAR || '+00'"} | {name: name for name in HALF_NAMES}
+        names = (*EVENT_FIELDS, *(name for name in OBSERVATION_NAMES if name in judged.columns))
+        shown = {"received_at": "event_received_at::VARCHAR || '+00'"} | {name: name for name in OBSERVATION_NAMES}
         columns = ", ".join(shown.get(name, f"event_{name}") for name in names)
         rows = judged.filter("reason IS NULL").project(columns).limit(limit).fetchall()
         return tuple(dict(zip(names, row, strict=True)) for row in rows)
@@ -183,7 +183,7 @@ class Chunk:
         """How many rows that would be stored have the id of an earlier one of the chunk: those that say what the first of them says, and
         those that differ from it."""
         columns = self.connection.table("judged").columns
-        links = [name for name in HALF_NAMES if name in columns]
+        links = [name for name in OBSERVATION_NAMES if name in columns]
         identity = "event_account, " + ("record_id" if links else "event_request_id")
         said = f"row({', '.join([*(f'event_{name}' for name in COMPARED_FIELDS), 'event_request_id', *links])})"
         rows = self.connection.execute(
@@ -234,7 +234,7 @@ class Judge:
         self.records.read_span(connection, first, last, folder)
         connection.execute("CREATE TEMP VIEW mapped AS " + self._mapped)
         connection.execute("CREATE TEMP VIEW chunk_fields AS " + self._fields)
-        judge(connection, now_us=self.now_us, role=mapping.halves.role if mapping.halves else None, skips=bool(mapping.skip))
+        judge(connection, now_us=self.now_us, role=mapping.observations.role if mapping.observations else None, skips=bool(mapping.skip))
         kinds = connection.execute("SELECT skipped, count(*) FROM mapped GROUP BY skipped").fetchall() if mapping.skip else []
         skipped = Counter({kind: count for kind, count in kinds if kind is not None})
         refused = connection.execute("SELECT reason, count(*) FROM judged WHERE reason IS NOT NULL GROUP BY reason").fetchall()
@@ -256,9 +256,13 @@ def mapped_select(mapping: Mapping, fields: Sequence[str], values: dict[FieldPat
         for column, sources in mapping.columns.items()
     }
     columns: list[exp.Expr] = [exp.alias_(exp.column(f"#{name}", quoted=True), name) for name in ("line", "record", "malformed")]
-    if mapping.halves:
-        halves = {"record_id": mapping.halves.record, "trace": mapping.halves.trace, "header": mapping.halves.header}
-        columns += [exp.alias_(value.sql.copy() if value else _NULL_TEXT.copy(), name) for name, value in halves.items()]
+    if mapping.observations:
+        observations = {
+            "record_id": mapping.observations.record,
+            "trace": mapping.observations.trace,
+            "header": mapping.observations.header,
+        }
+        columns += [exp.alias_(value.sql.copy() if value else _NULL_TEXT.copy(), name) for name, value in observations.items()]
     if mapping.skip:
         kinds = exp.case().when(exp.column("#malformed", quoted=True).is_(exp.null()).not_(), _NULL_TEXT.copy())
         for name, condition in mapping.skip.items():

@@ -2,8 +2,8 @@
 
 Takes the relation `mapped`, in which a value is the text that stands in the source (`..._text`), or what a source with types says it is
 (`..._value`), and gives the table `judged`: one row per record with its columns or its refusal. Nothing passes through binary floating
-point: a decimal becomes microseconds by its digits, half even. A record that is half of a request is judged by the
-rules that its half has to keep. Source: specification, section 2.
+point: a decimal becomes microseconds by its digits, half even. An observation is judged by the rules that its
+role has to keep. Source: specification, section 2.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ LONGEST_TEXT = 200  # characters
 FUTURE_US = 60 * 1_000_000
 
 _NAMES = ("account", "request_id", "model", "queue", "cold_start", "node")
-HALF_NAMES = ("record_id", "trace", "header")  # of a record that is half of a request
+OBSERVATION_NAMES = ("record_id", "trace", "header")  # of an observation
 _TOKENS = tuple(name for name in INTEGERS if name != "status")
 
 
@@ -50,7 +50,7 @@ class Rule:
 def _rules(role: Role | None) -> dict[Reason, tuple[Rule, ...]]:
     """Every rule that one row can break by itself, by its reason. `role` is None if it is a whole request."""
     return {
-        Reason.BAD_TEXT: _bad_text(_NAMES if role is None else (*_NAMES, *HALF_NAMES)),
+        Reason.BAD_TEXT: _bad_text(_NAMES if role is None else (*_NAMES, *OBSERVATION_NAMES)),
         Reason.MISSING_FIELD: _missing_field(_NEEDED[role]),
         Reason.BAD_INSTANT: _BAD_INSTANT,
         Reason.BAD_NUMBER: _BAD_NUMBER,
@@ -313,11 +313,11 @@ def judge(connection: duckdb.DuckDBPyConnection, *, now_us: int, role: Role | No
     """Make the temporary table `judged` from `mapped`, in its order; with `skips`, without the records that have a `skipped`.
 
     Its columns: line, record, reason and detail (null for an event), readable_account and received_us (null if they cannot be read), the
-    event's (`event_...`), and of a half record_id, trace and header. `now_us` is the ingesting clock, microseconds since 1970.
+    event's (`event_...`), and of an observation record_id, trace and header. `now_us` is the ingesting clock, microseconds since 1970.
     """
     connection.execute(f"SET VARIABLE now_us = {now_us:d}::BIGINT")
-    of_half = [] if role is None else [f"nullif({name}, '') AS {name}" for name in HALF_NAMES]
-    cleaned, judged = ", ".join([_CLEANED, *of_half]), ", ".join([_JUDGED, *(() if role is None else HALF_NAMES)])
+    of_observation = [] if role is None else [f"nullif({name}, '') AS {name}" for name in OBSERVATION_NAMES]
+    cleaned, judged = ", ".join([_CLEANED, *of_observation]), ", ".join([_JUDGED, *(() if role is None else OBSERVATION_NAMES)])
     # The limit keeps the filter above the mapping: below it, DuckDB would copy what each record was split into for every single value.
     relation = f"(FROM (FROM mapped LIMIT {2**62}) WHERE skipped IS NULL)" if skips else "mapped"
     for projection in (cleaned, _PARSED, f"*, CASE {_VERDICT[role]} END AS verdict", judged):

@@ -41,8 +41,8 @@ from ledger.store.events import (
     unstage_duplicates,
 )
 from ledger.store.forming import form_requests, mark_formed
-from ledger.store.observations import add_halves, fates_of_halves, stage_halves
-from ledger.store.pairing import lock_joins, pair_halves
+from ledger.store.observations import add_observations, fates_of_observations, stage_observations
+from ledger.store.pairing import lock_joins, pair_observations
 from ledger.store.quarantine import add_refused
 
 CHUNK_ROWS = 100_000  # LEDGER_CHUNK_ROWS sets another number
@@ -129,12 +129,12 @@ def load_file(
     def judge_next(number: int) -> tuple[Chunk, ChunkUpkeep]:
         first = number * chunk_rows
         chunk = judge.chunk(number=number, first=first, last=min(first + chunk_rows, records.records))
-        if number not in committed and not records.mapping.halves:
+        if number not in committed and not records.mapping.observations:
             loader.write_ahead(chunk)
         return chunk, upkeep(chunk)
 
     def compute(chunk: Chunk, kept: ChunkUpkeep) -> None:
-        if chunk.number not in committed and not records.mapping.halves and not loader.through_staging:
+        if chunk.number not in committed and not records.mapping.observations and not loader.through_staging:
             kept.ahead()
 
     for (chunk, kept), computed in _ahead(judge_next, compute, -(-records.records // chunk_rows)):
@@ -181,7 +181,7 @@ def _ahead(
 
 def _as_committed(chunk: Chunk, batch: Batch) -> Summary:
     """What the chunk's batch recorded; the reasons and the span are judged anew. Rows that were in the future then may be past now, and
-    halves without tokens had them from their engine."""
+    observations without tokens had them from their engine."""
     refused = chunk.refused.copy()
     more = batch.refused - refused.total()
     refused[Reason.FUTURE if more > 0 else Reason.USAGE_MISSING] += more
@@ -239,9 +239,9 @@ class _Loader:
 
     def _store(self, connection: Connection, chunk: Chunk, upkeep: ChunkUpkeep, computed: "Future[None]") -> Summary:
         batch_id = self.batch_ids.pop(chunk.number, None) or next_batch_id(connection)
-        if self.records.mapping.halves:
+        if self.records.mapping.observations:
             computed.result()
-            return self._store_halves(connection, chunk, batch_id, self.records.mapping.halves.role)
+            return self._store_observations(connection, chunk, batch_id, self.records.mapping.observations.role)
         inserted: Inserted | None = None
         conflicts: list[tuple[int, str]] = []
         if self.through_staging:
@@ -275,17 +275,17 @@ class _Loader:
             upkeep.follow(connection, None if some is None else [(account, request_id) for account, request_id, _ in some])
         return summary
 
-    def _store_halves(self, connection: Connection, chunk: Chunk, batch_id: int, role: Role) -> Summary:
-        """Store rows that are halves of requests, and what they make."""
-        with chunk.half_stream(role) as stream:
-            stage_halves(connection, stream)
+    def _store_observations(self, connection: Connection, chunk: Chunk, batch_id: int, role: Role) -> Summary:
+        """Store rows that are observations, and what they make."""
+        with chunk.observation_stream(role) as stream:
+            stage_observations(connection, stream)
         fault_point("ingest.after_copy")
-        add_halves(connection, batch_id)
+        add_observations(connection, batch_id)
         lock_joins(connection)
-        pair_halves(connection)
+        pair_observations(connection)
         fault_point("ingest.after_pairs")
         form_requests(connection, batch_id, author=self.author, at=self.database.now())
-        fates = fates_of_halves(connection)
+        fates = fates_of_observations(connection)
         refused = chunk.refused.copy()
         refused[Reason.USAGE_MISSING] = len(fates.waiting)
         summary = Summary(

@@ -59,17 +59,17 @@ class FileFormat(StrEnum):
 
 
 class Role(StrEnum):
-    """Whose half of a request a record is, where it is not the whole of it."""
+    """Of whom a record is an observation: a row of one source, which is not the whole of a request."""
 
     GATEWAY = "gateway"  # the list of requests: account, status, receipt, header; it may have everything
     ENGINE = "engine"  # timing and tokens; never a request by itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Halves:
+class Observations:
     """How records become requests. Those of one account and `request_id` are one request: tries of a gateway, choices of an engine.
 
-    `record` is the record's own id. A gateway's and an engine's half belong together by `trace`, which the provider's side made, or by
+    `record` is the record's own id. A gateway's and an engine's belong together by `trace`, which the provider's side made, or by
     `header`, which the client may have chosen: that one counts only where nobody else has it.
     """
 
@@ -123,7 +123,7 @@ class Mapping:
     origin: Origin | None = None
     asks: frozenset[Asked] = frozenset()  # what the command line has to give
     given: Given = field(default_factory=Given)
-    halves: Halves | None = None  # None: each record is a request
+    observations: Observations | None = None  # None: each record is a request
     skip: dict[str, Compiled] = field(default_factory=dict)  # conditions of records that are no requests, by the name of their kind
     refusal: str | None = None  # why nothing can be loaded from such a file
     embedded: frozenset[str] = frozenset()  # fields whose text is JSON
@@ -145,13 +145,13 @@ class Mapping:
 
     @property
     def role(self) -> Role | None:
-        """Whose halves of requests its records are; None if they are requests."""
-        return self.halves.role if self.halves else None
+        """Whose observations its records are; None if they are requests."""
+        return self.observations.role if self.observations else None
 
     @property
     def is_unmeasured(self) -> bool:
         """Whether none of its requests can have a latency."""
-        return self.halves is None and "any latency" in self.lacks
+        return self.observations is None and "any latency" in self.lacks
 
     @property
     def paths(self) -> tuple[tuple[str, ...], ...]:
@@ -160,11 +160,11 @@ class Mapping:
 
     @property
     def _values(self) -> tuple[Compiled, ...]:
-        halves = self.halves
-        of_halves = (halves.record, halves.trace, halves.header) if halves else ()
+        observations = self.observations
+        of_observations = (observations.record, observations.trace, observations.header) if observations else ()
         of_columns = [source.value for sources in self.columns.values() for source in sources]
         of_columns += [self.origin.after.value] if self.origin and self.origin.after else []
-        return (*of_columns, *(value for value in of_halves if value), *self.skip.values())
+        return (*of_columns, *(value for value in of_observations if value), *self.skip.values())
 
     def filled(self, given: Given) -> "Mapping":
         """The mapping that fills what is empty with what is given."""

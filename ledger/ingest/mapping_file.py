@@ -30,8 +30,8 @@ from ledger.ingest.mapping import (
     REQUIRED_OF_ENGINE,
     RFC3339,
     FileFormat,
-    Halves,
     Mapping,
+    Observations,
     Origin,
     Role,
     Source,
@@ -123,8 +123,8 @@ class _Reader:
         reader = reader or {}
         file_format = self._one_of(reader["format"], tuple(FileFormat)) if "format" in reader else None
         unfolding = self._one_of(reader["unfold"], tuple(Unfolding)) if "unfold" in reader else None
-        halves = self._halves(keys)
-        columns, origin = self._columns(keys["columns"], halves) if not refused else ({}, None)
+        observations = self._observations(keys)
+        columns, origin = self._columns(keys["columns"], observations) if not refused else ({}, None)
         name = self._text(keys["name"]) or ""
         if len(name) > MOST_CHARACTERS:
             self.refuse(keys["name"], "value", f"a name of {len(name):,} characters", f"at most {MOST_CHARACTERS}")
@@ -139,14 +139,14 @@ class _Reader:
             sha256=hashlib.sha256(content).hexdigest(),
             origin=origin,
             asks=frozenset(self.asks),
-            halves=halves,
+            observations=observations,
             skip=self._skip(keys["skip"]) if "skip" in keys else {},
             refusal=self._text(keys["refuse"]) if refused else None,
             embedded=frozenset(self._names(reader["embedded"]) if "embedded" in reader else ()),
             unfolding=Unfolding(unfolding) if unfolding else None,
         )
 
-    def _halves(self, keys: dict[str, yaml.Node]) -> Halves | None:
+    def _observations(self, keys: dict[str, yaml.Node]) -> Observations | None:
         role = self._one_of(keys["role"], tuple(Role)) if "role" in keys else None
         lone = next((keys[key] for key in ("record", "join") if key in keys), None)
         if role is None:
@@ -160,7 +160,7 @@ class _Reader:
         record, shared = self._compiled(keys["record"]), {name: self._compiled(node) for name, node in (join or {}).items()}
         if record is None:
             return None
-        return Halves(role=Role(role), record=record, trace=shared.get("trace"), header=shared.get("header"))
+        return Observations(role=Role(role), record=record, trace=shared.get("trace"), header=shared.get("header"))
 
     def _skip(self, node: yaml.Node) -> dict[str, Compiled]:
         names = [str(key.value) for key, _ in node.value] if isinstance(node, yaml.MappingNode) else []
@@ -236,10 +236,10 @@ class _Reader:
             return None
         return text
 
-    def _columns(self, node: yaml.Node, halves: Halves | None) -> tuple[dict[str, tuple[Source, ...]], Origin | None]:
+    def _columns(self, node: yaml.Node, observations: Observations | None) -> tuple[dict[str, tuple[Source, ...]], Origin | None]:
         columns: dict[str, tuple[Source, ...]] = {}
         origin = None
-        required = REQUIRED_OF_ENGINE if halves and halves.role is Role.ENGINE else REQUIRED
+        required = REQUIRED_OF_ENGINE if observations and observations.role is Role.ENGINE else REQUIRED
         for name, value in (self._keys(node, required=required, allowed=tuple(c for c in COLUMNS if c not in required)) or {}).items():
             pairs = value.value if isinstance(value, yaml.MappingNode) else []
             constants = {key.value: key_value.value for key, key_value in pairs if isinstance(key, yaml.ScalarNode)}

@@ -14,10 +14,10 @@ def step_us(at_us: Sequence[int]) -> int:
 
 def union(spans: Iterable[Span]) -> tuple[Span, ...]:
     """The instants that lie in any of the spans, as spans by start that do not touch."""
-    joined: list[Span] = []
+    united: list[Span] = []
     for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        if united and start <= united[-1][1]:
+            united[-1] = (united[-1][0], max(end, united[-1][1]))
         else:
-            joined.append((start, end))
-    return tuple(joined)
+            united.append((start, end))
+    return tuple(united)

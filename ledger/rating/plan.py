@@ -256,14 +256,14 @@ class Plan:
 
     @cached_property
     def _spans(self) -> list[tuple[datetime, datetime]]:
-        """The covered spans, merged, in order; one from the first day to the last if there are many."""
-        merged: list[tuple[datetime, datetime]] = []
+        """The covered spans, united, in order; one from the first day to the last if there are many."""
+        united: list[tuple[datetime, datetime]] = []
         for start, end in sorted({(one.start, one.end) for one in self.coverage}):
-            if merged and start <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            if united and start <= united[-1][1]:
+                united[-1] = (united[-1][0], max(end, united[-1][1]))
             else:
-                merged.append((start, end))
-        return merged if len(merged) <= MOST_SPANS else [(merged[0][0], merged[-1][1])]
+                united.append((start, end))
+        return united if len(united) <= MOST_SPANS else [(united[0][0], united[-1][1])]
 
     @cached_property
     def _days(self) -> Days:

@@ -1,6 +1,6 @@
 """Events of the requests whose observations a load has touched: formed anew of all their rows, and put beside what stands.
 
-Takes the temporary table `half` and the pairs in `engine_request`; adds events, or revisions with the reason `joined`. What is formed
+Takes the temporary table `arrived` and the pairs in `engine_request`; adds events, or revisions with the reason `joined`. What is formed
 depends on the set of the observations and not on their order. Source: specification, section 2; decision record halves.
 """
 
@@ -105,7 +105,7 @@ _JOINED = {
     "cold_start": "coalesce(g.cold_start, e.cold_start)",
     "clock_clamped": "g.clock_clamped OR e.clock_clamped",
 }
-# Together they must keep the rules of an event; halves that do not stay apart.
+# Together they must keep the rules of an event; observations that do not stay apart.
 _AGREES = (
     f"j.output_tokens <= {LARGEST_TOKENS} AND j.cached_input_tokens <= coalesce(j.input_tokens, 0) AND NOT coalesce("
     f"j.queue_us + coalesce(j.inference_us, j.prefill_us + j.decode_us) > j.e2e_us + {CLOCK_NOISE_US}, false)"
@@ -120,8 +120,8 @@ CROSS JOIN LATERAL (SELECT e.engine_request IS NOT NULL AND coalesce({_AGREES}, 
 """  # noqa: S608
 
 _TOUCHED = """
-SELECT account, request_id FROM half WHERE role = 'gateway' AND added
-UNION SELECT of_account, of_request FROM half JOIN engine_request USING (account, request_id)
+SELECT account, request_id FROM arrived WHERE role = 'gateway' AND added
+UNION SELECT of_account, of_request FROM arrived JOIN engine_request USING (account, request_id)
 WHERE role = 'engine' AND added AND of_request IS NOT NULL
 """
 

@@ -1,4 +1,4 @@
-"""What has happened to a request, from PostgreSQL: its revisions, what withdrew each, and the halves that it was formed of.
+"""What has happened to a request, from PostgreSQL: its revisions, what withdrew each, and the observations that it was formed of.
 
 Source: specification, section 2, "Corrections".
 """
@@ -46,8 +46,8 @@ class StoredRevision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredHalf:
-    """A half of a request as its source gave it, with what links it to others; `repaired` if its figures are what somebody set."""
+class StoredObservation:
+    """An observation as its source gave it, with what links it to others; `repaired` if its figures are what somebody set."""
 
     role: str
     account: str
@@ -60,13 +60,13 @@ class StoredHalf:
     load: Load
 
 
-_HALF_FIELDS = tuple(name for name in EVENT_FIELDS if name not in ("account", "request_id"))
+_OBSERVATION_FIELDS = tuple(name for name in EVENT_FIELDS if name not in ("account", "request_id"))
 _LINKS = ("role", "account", "record_id", "request_id", "trace", "header", "repaired")
 _LOAD = sql.SQL("batch_id, source, mapping, batch.author, loaded_at")
 
 
 def accounts_of_request(connection: Connection, request_id: str) -> list[str]:
-    """The accounts that have a request of this id, a half of one that is no request yet, or a row in quarantine that speaks of one."""
+    """The accounts that have a request of this id, an observation that is no request yet, or a row in quarantine that speaks of one."""
     rows = fetch(
         connection,
         "SELECT account FROM event WHERE request_id = %(id)s UNION SELECT account FROM quarantine "
@@ -97,40 +97,40 @@ def _stored_revision(*, revision: int, kind: str | None, reason: str, voided_by:
     return StoredRevision(revision=revision, fields=_chosen(others, EVENT_FIELDS), load=_load(others), withdrawal=withdrawal)
 
 
-def halves_of(connection: Connection, account: str, request_id: str) -> list[StoredHalf]:
-    """The halves that the request was formed of, or that wait under its id: the gateway's in order of time, then those of its engine."""
-    gateway = _halves(
+def observations_of(connection: Connection, account: str, request_id: str) -> list[StoredObservation]:
+    """The observations that the request was formed of, or that wait under its id: the gateway's by time, then those of its engine."""
+    gateway = _observations(
         connection,
         sql.SQL(
             "role = 'gateway' AND observation.account = {account} AND request_id = coalesce((SELECT of_request FROM formed_request formed "
             "WHERE formed.account = {account} AND formed.request_id = {request_id}), {request_id})"
         ).format(account=account, request_id=request_id),
     )
-    engine = _halves(
+    engine = _observations(
         connection,
         sql.SQL(
             "role = 'engine' AND (observation.account, request_id) IN (SELECT account, request_id FROM engine_request "
             "WHERE of_account = {account} AND of_request = ANY ({requests}))"
-        ).format(account=account, requests=sorted({half.request_id for half in gateway})),
+        ).format(account=account, requests=sorted({observation.request_id for observation in gateway})),
     )
     return [*gateway, *engine]
 
 
-def engine_halves(connection: Connection, account: str, request_id: str) -> list[StoredHalf]:
-    """The halves of the request of this id as an engine knows it, under the account or none."""
+def engine_observations(connection: Connection, account: str, request_id: str) -> list[StoredObservation]:
+    """The observations of the request of this id as an engine knows it, under the account or none."""
     which = "role = 'engine' AND observation.account IN ({account}, '') AND request_id = {request_id}"
-    return _halves(connection, sql.SQL(which).format(account=account, request_id=request_id))
+    return _observations(connection, sql.SQL(which).format(account=account, request_id=request_id))
 
 
-def _halves(connection: Connection, which: sql.Composable) -> list[StoredHalf]:
+def _observations(connection: Connection, which: sql.Composable) -> list[StoredObservation]:
     query = sql.SQL(
         "SELECT {load}, {links}, {fields} FROM observation JOIN batch USING (batch_id) WHERE {which} ORDER BY received_at, record_id"
-    ).format(load=_LOAD, links=column_list(_LINKS), fields=column_list(_HALF_FIELDS), which=which)
-    return fetch_as(connection, _stored_half, query)
+    ).format(load=_LOAD, links=column_list(_LINKS), fields=column_list(_OBSERVATION_FIELDS), which=which)
+    return fetch_as(connection, _stored_observation, query)
 
 
-def _stored_half(**row: Any) -> StoredHalf:
-    return StoredHalf(**_chosen(row, _LINKS), fields=_chosen(row, _HALF_FIELDS), load=_load(row))
+def _stored_observation(**row: Any) -> StoredObservation:
+    return StoredObservation(**_chosen(row, _LINKS), fields=_chosen(row, _OBSERVATION_FIELDS), load=_load(row))
 
 
 def _load(row: Mapping[str, Any]) -> Load:

@@ -1,6 +1,6 @@
 """Which engine's request belongs to which gateway's: by the trace that both have, else by the header that nobody else has.
 
-Takes the rows that a load has just added (the temporary table `half`) and all that stand, and writes the pairs that can be told now into
+Takes the rows that a load has just added (the temporary table `arrived`) and all that stand, and writes the pairs that can be told now into
 `engine_request`. A pair is kept: a client that sends a header again later cannot undo it. Source: specification, section 2; decision record
 halves.
 """
@@ -35,7 +35,7 @@ SELECT account, request_id, min(other_account) AS other_account, min(other_reque
 # Engines' requests that may find their pair now: those just added, and those that the gateways' just added reach.
 _FREE = """
 SELECT r.account, r.request_id FROM engine_request r JOIN (
-    SELECT account, request_id FROM half WHERE role = 'engine' AND added
+    SELECT account, request_id FROM arrived WHERE role = 'engine' AND added
     UNION SELECT other_account, other_request FROM ({engine_of_new}) one
 ) sought USING (account, request_id) WHERE r.of_request IS NULL
 """
@@ -49,19 +49,19 @@ WHERE r.account = forwards.account AND r.request_id = forwards.request_id AND NO
 
 
 def lock_joins(connection: Connection) -> None:
-    """Let no other load pair and form until the transaction ends: two halves that come at once would both miss the other."""
+    """Let no other load pair and form until the transaction ends: two observations that come at once would both miss the other."""
     execute(connection, "SELECT pg_advisory_xact_lock(hashtext('ledger.join'))")
 
 
-def pair_halves(connection: Connection) -> None:
+def pair_observations(connection: Connection) -> None:
     """Pair what can be paired now. Under the lock of `lock_joins`, after the rows were added."""
     with driver_cursor(connection) as cursor:
         cursor.execute(
             "INSERT INTO engine_request AS r (account, request_id, received_at, merged) "
-            "SELECT account, request_id, min(received_at), false FROM half WHERE role = 'engine' AND added GROUP BY account, request_id "
+            "SELECT account, request_id, min(received_at), false FROM arrived WHERE role = 'engine' AND added GROUP BY account, request_id "
             "ON CONFLICT (account, request_id) DO UPDATE SET received_at = least(r.received_at, excluded.received_at)"
         )
-        new = "(SELECT DISTINCT account, request_id FROM half WHERE role = 'gateway' AND added)"
+        new = "(SELECT DISTINCT account, request_id FROM arrived WHERE role = 'gateway' AND added)"
         reached = "(SELECT DISTINCT other_account AS account, other_request AS request_id FROM forwards)"
         for key in ("trace", "header"):
             put_aside(cursor, "free", sql.SQL(_FREE).format(engine_of_new=_only(key, "gateway", new)))

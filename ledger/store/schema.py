@@ -117,7 +117,7 @@ event = Table(
     Index("ix_event_cold_start", "received_at", postgresql_where=text("cold_start is not null")),
 )
 
-# Halves of requests, as their sources gave them: rows of gateways and of engines. Events are formed of them (decision record halves); never
+# Observations, as their sources gave them: rows of gateways and of engines. Events are formed of them (decision record halves); never
 # deleted, and changed once at most: one that waits for its tokens may be repaired. Rows of one role, account and request_id belong to one
 # request, as tries of a gateway or choices of an engine.
 observation = Table(

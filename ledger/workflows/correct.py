@@ -126,7 +126,7 @@ def _settle_conflicts(connection: Connection, fields: dict[str, Any], *, reason:
 
 def _as_stored(event: Mapping[str, object], fields: Mapping[str, Any]) -> bool:
     compared = {**event, "received_at": datetime.fromisoformat(str(event["received_at"]))}
-    # A half has another request_id than its request; it was found by that of its request.
+    # An observation has another request_id than its request; it was found by that of its request.
     return all(compared[name] == fields[name] for name in EVENT_FIELDS if name not in ("clock_clamped", "request_id"))
 
 

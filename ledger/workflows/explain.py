@@ -6,20 +6,27 @@ Source: specification, section 2, "Corrections", and section 9.
 from dataclasses import dataclass
 
 from ledger.store.database import Database
-from ledger.store.histories import StoredHalf, StoredRevision, accounts_of_request, engine_halves, halves_of, revisions_of
+from ledger.store.histories import (
+    StoredObservation,
+    StoredRevision,
+    accounts_of_request,
+    engine_observations,
+    observations_of,
+    revisions_of,
+)
 from ledger.store.quarantine import RefusedRow, RowFilter, RowState, each_refused
 from ledger.workflows.named_request import no_request, several_accounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestHistory:
-    """The revisions of a request in order, the halves that it was formed of, and the refused rows that speak of it. Without revisions it is
-    no request yet: its halves or its rows wait."""
+    """The revisions of a request in order, the observations that it was formed of, and the refused rows that speak of it. Without
+    revisions it is no request yet: its observations or its rows wait."""
 
     account: str
     request_id: str
     revisions: tuple[StoredRevision, ...]
-    halves: tuple[StoredHalf, ...]
+    observations: tuple[StoredObservation, ...]
     refused: tuple[RefusedRow, ...]
 
     @property
@@ -35,10 +42,12 @@ def explain_request(database: Database, request_id: str, *, account: str | None)
         if len(accounts) > 1:
             raise several_accounts(request_id, accounts)
         owner = accounts[0] if accounts else ""
-        revisions, halves = revisions_of(connection, owner, request_id), halves_of(connection, owner, request_id)
+        revisions, observations = revisions_of(connection, owner, request_id), observations_of(connection, owner, request_id)
         refused = list(each_refused(connection, RowFilter(account=owner or None, request_id=request_id, state=RowState.ALL)))
-        halves = halves or engine_halves(connection, owner, request_id)
-    if not (revisions or halves or refused):
+        observations = observations or engine_observations(connection, owner, request_id)
+    if not (revisions or observations or refused):
         cure = "check the id and the account; a row whose id cannot be read is found with ledger quarantine list"
         raise no_request(request_id, account, cure=cure)
-    return RequestHistory(account=owner, request_id=request_id, revisions=tuple(revisions), halves=tuple(halves), refused=tuple(refused))
+    return RequestHistory(
+        account=owner, request_id=request_id, revisions=tuple(revisions), observations=tuple(observations), refused=tuple(refused)
+    )

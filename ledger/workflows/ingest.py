@@ -42,7 +42,7 @@ SHOWN_ROWS = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReport:
-    """What became of one file. `error` is None unless it could not be read; `role` is whose halves its records are, None of whole requests;
+    """What became of one file. `error` is None unless it could not be read; `role` is that of observations, None of whole requests;
     `unmeasured` says that its format has no latency; `sample` are rows as they would be stored, `repeated` how many have the id of an
     earlier one and say the same, or something else (both of a check only)."""
 

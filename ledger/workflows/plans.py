@@ -27,14 +27,14 @@ def whole_days(spans: Spans, contracts: dict[tuple[str, int], Contract]) -> Span
     zones = {contract.id: contract.calendar.timezone for contract in contracts.values()}
     days: Spans = {}
     for contract_id, pieces in spans.items():
-        merged = days.setdefault(contract_id, [])
+        united = days.setdefault(contract_id, [])
         for start, end in pieces:
             touched = days_touched(zones[contract_id], start, max(end, start + MICROSECOND))  # somebody may have marked one instant
             first, last = touched.starts[0], touched.end
-            if merged and first <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], last)
+            if united and first <= united[-1][1]:
+                united[-1] = (united[-1][0], last)
             else:
-                merged.append((first, last))
+                united.append((first, last))
     return days
 
 

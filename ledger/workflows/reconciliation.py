@@ -66,10 +66,10 @@ class Pieces:
     def __init__(self, instants_us: Sequence[int], span: Span, unsure: Sequence[Span]) -> None:
         """The edges of the span and of all that is unsure are among the instants."""
         self._instants_us = instants_us
-        joined = union(unsure)
-        near = [one for one in joined if any(one[0] <= edge <= one[1] for edge in span)]
+        united = union(unsure)
+        near = [one for one in united if any(one[0] <= edge <= one[1] for edge in span)]
         self._inside = self._numbers(span)
-        self._unsure = {number for one in joined for number in self._numbers(one)}
+        self._unsure = {number for one in united for number in self._numbers(one)}
         self._near = {*self._inside, *(number for one in near for number in self._numbers(one))}
 
     def _numbers(self, span: Span) -> range:

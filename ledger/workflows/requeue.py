@@ -36,8 +36,16 @@ from ledger.store.events import (
     unstage_records,
 )
 from ledger.store.forming import changed_events, form_requests
-from ledger.store.observations import add_halves, each_fate, fates_of_halves, repair_waiting, stage_halves, unstage_halves, waiting_halves
-from ledger.store.pairing import lock_joins, pair_halves
+from ledger.store.observations import (
+    add_observations,
+    each_fate,
+    fates_of_observations,
+    repair_waiting,
+    stage_observations,
+    unstage_observations,
+    waiting_observations,
+)
+from ledger.store.pairing import lock_joins, pair_observations
 from ledger.store.quarantine import START, Place, RefusedRow, RowFilter, last_refused_id, piece_end, piece_of_refused, resolve
 from ledger.store.resubmissions import Resubmission, add_resubmissions
 from ledger.store.withdrawals import lock_all_requests
@@ -48,7 +56,7 @@ ACCEPTED, DUPLICATE, SKIPPED, RESOLVED, UNCHANGED = "accepted", "duplicate", "sk
 ATTEMPTS = 5  # of a piece that meets other loads of the same events
 
 NEW, MERGED, WAITING = "new", "merged", "waiting"  # what the store calls them
-_STAYS_A_HALF = str(Reason.CONFLICT), "a half that waits for its tokens stays the half that it is: leave its account, ids and role"
+_STAYS_AS_IT_IS = str(Reason.CONFLICT), "a half that waits for its tokens stays the half that it is: leave its account, ids and role"
 
 Outcome: TypeAlias = tuple[str, str]  # of a row, and the detail
 Change: TypeAlias = tuple[str, datetime, int]  # account, instant and number of events, as `cells.change_events` takes them
@@ -157,8 +165,8 @@ class Requeue:
     def _piece(
         self, connection: Connection, wanted: RowFilter, values_of: ValuesOf, after: Place, end: Place, *, dry_run: bool
     ) -> list[Requeued]:
-        if self.mappings.of_halves:
-            # First: a load that joins halves has both when it resolves their rows.
+        if self.mappings.of_observations:
+            # First: a load that joins observations has both when it resolves their rows.
             lock_joins(connection)
             lock_all_requests(connection)
         rows = piece_of_refused(connection, wanted, after=after, end=end, last_id=self.last_id, lock=not dry_run)
@@ -188,7 +196,7 @@ class Requeue:
             outcomes = {record: (str(reason), detail) for record, (reason, detail) in chunk.refused_records().items()}
             outcomes |= {record: (SKIPPED, kind) for record, kind in chunk.skipped_records().items()}
             clamped = len(chunk.clamped_records())
-            store = self._store_events if group.role is None else self._store_halves
+            store = self._store_events if group.role is None else self._store_observations
             stored, changes = store(connection, group, chunk, batch_id)
             outcomes |= stored
         told = [outcomes[record] for record in group.records]
@@ -220,31 +228,31 @@ class Requeue:
         with chunk.event_stream(batch_id=None) as stream:
             stage_events(connection, stream)
         outcomes = dict.fromkeys(staged_records(connection), (DUPLICATE, ""))
-        for record in waiting_halves(connection, group.hashes).keys() & outcomes.keys():
-            outcomes[record] = _STAYS_A_HALF
-        unstage_records(connection, [record for record, outcome in outcomes.items() if outcome == _STAYS_A_HALF])
+        for record in waiting_observations(connection, group.hashes).keys() & outcomes.keys():
+            outcomes[record] = _STAYS_AS_IT_IS
+        unstage_records(connection, [record for record, outcome in outcomes.items() if outcome == _STAYS_AS_IT_IS])
         inserted = insert_resubmitted(connection, batch_id)
         outcomes |= {record: (NEW, "") for record, _, _ in inserted}
         outcomes |= {record: (str(Reason.CONFLICT), detail) for record, detail in staged_conflicts(connection)}
         unstage(connection)
         return outcomes, [(account, received_at, 1) for _, account, received_at in inserted]
 
-    def _store_halves(
+    def _store_observations(
         self, connection: Connection, group: AlikeRows, chunk: Chunk, batch_id: int
     ) -> tuple[dict[int, Outcome], list[Change]]:
-        """The same of halves of requests, as the loader stores them; those that have waited for tokens take what was set."""
+        """The same of observations, as the loader stores them; those that have waited for tokens take what was set."""
         assert group.role is not None
-        with chunk.half_stream(group.role) as stream:
-            stage_halves(connection, stream)
-        outcomes = dict.fromkeys(repair_waiting(connection, batch_id, group.hashes), _STAYS_A_HALF)
-        add_halves(connection, batch_id)
-        pair_halves(connection)
+        with chunk.observation_stream(group.role) as stream:
+            stage_observations(connection, stream)
+        outcomes = dict.fromkeys(repair_waiting(connection, batch_id, group.hashes), _STAYS_AS_IT_IS)
+        add_observations(connection, batch_id)
+        pair_observations(connection)
         form_requests(connection, batch_id, author=self.author, at=self.database.now())
-        conflicts = dict(fates_of_halves(connection).conflicts)
+        conflicts = dict(fates_of_observations(connection).conflicts)
         # Those that still wait are refused as they were judged.
         outcomes |= {record: (fate, conflicts.get(record, "")) for record, fate in each_fate(connection).items() if fate != WAITING}
         changes = changed_events(connection)
-        unstage_halves(connection)
+        unstage_observations(connection)
         return outcomes, changes
 
 

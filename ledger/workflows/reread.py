@@ -51,9 +51,9 @@ class Mappings:
         return self._find(row.mapping, row.mapping_sha256, Given.of_fields(row.fields)) if row.fields else canonical_mapping()
 
     @property
-    def of_halves(self) -> bool:
-        """Whether one of them reads halves of requests."""
-        return any(mapping.halves for mapping in self.known.values())
+    def of_observations(self) -> bool:
+        """Whether one of them reads observations."""
+        return any(mapping.observations for mapping in self.known.values())
 
     def _find(self, name: str, sha256: str, filling: Given) -> SourceMapping:
         if (sha256, filling) not in self.known:
@@ -97,7 +97,7 @@ class AlikeRows:
 
     @property
     def role(self) -> Role | None:
-        """Whose halves they are; None of whole requests."""
+        """Whose observations they are; None of whole requests."""
         return self.mapping.role
 
     @property

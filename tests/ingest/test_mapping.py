@@ -131,7 +131,7 @@ def test_a_half_says_its_record_and_what_it_shares_with_the_other_one(tmp_path: 
     file = tmp_path / "one.yaml"
     file.write_text(HALF + "skip:\n  load: \"name <> 'llm_request'\"\n")
     mapping = read_mapping(file)
-    assert mapping.halves is not None and mapping.halves.role == "engine" and "model" not in mapping.columns
+    assert mapping.observations is not None and mapping.observations.role == "engine" and "model" not in mapping.columns
     assert {("span",), ("trace",), ("request",), ("name",)} < set(mapping.paths)
     assert list(mapping.skip) == ["load"]
 

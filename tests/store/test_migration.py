@@ -14,7 +14,7 @@ from ledger.store.database import Database, connect, head_revision
 from ledger.store.embedded import Server
 from ledger.store.events import EVENT_FIELDS
 from ledger.store.migration import migrate, upgrade
-from ledger.store.observations import HALF_FIELDS
+from ledger.store.observations import OBSERVATION_FIELDS
 from ledger.store.schema import event, metadata, observation, void
 from tests.store.test_rules import EVENT
 from tests.store.test_rules import ROWS as SAMPLES
@@ -157,4 +157,4 @@ def test_two_upgrades_at_once_are_harmless(server: Server) -> None:
 def test_the_columns_that_a_source_decides_are_the_tables_in_their_order() -> None:
     decided_here = {"batch_id", "revision", "refused_sha256", "repaired"}
     assert [column.name for column in event.columns if column.name not in decided_here] == list(EVENT_FIELDS)
-    assert [column.name for column in observation.columns if column.name not in decided_here] == list(HALF_FIELDS)
+    assert [column.name for column in observation.columns if column.name not in decided_here] == list(OBSERVATION_FIELDS)

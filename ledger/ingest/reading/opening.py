@@ -19,7 +19,7 @@ from ledger.ingest.reading.scratch import connect_scratch, lacks_memory, lacks_r
 from ledger.ingest.reading.source_file import SOURCE_LINK, SourceFile
 
 MEMORY_STEPS_MB = (96, 384, 1024)  # 2,048 lines are held at once, and a line may be 2 MB: what long ones need is found by trying
-HALVES_EXTRA_MB = 64  # their rows are put together with their fields while the next chunk is judged
+OBSERVATIONS_EXTRA_MB = 64  # their rows are put together with their fields while the next chunk is judged
 
 
 @contextmanager
@@ -64,7 +64,7 @@ def _opened(path: Path, folder: Path, mappings: tuple[Mapping, ...]) -> RecordFi
                 if lacks_room(error) or not lacks_memory(error) or memory_mb == MEMORY_STEPS_MB[-1]:
                     raise
                 continue
-            extra_mb = HALVES_EXTRA_MB if opened.mapping.halves else 0
+            extra_mb = OBSERVATIONS_EXTRA_MB if opened.mapping.observations else 0
             if memory_mb > MEMORY_STEPS_MB[0]:
                 extra_mb = memory_mb  # what the rules make of long lines comes in addition
             connection.execute(f"SET memory_limit = '{memory_mb + extra_mb:d}MB'")
