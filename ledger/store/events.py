@@ -12,6 +12,7 @@ from typing import IO, Any
 import psycopg
 from psycopg import sql
 
+from ledger.store.comparison import differing, equal
 from ledger.store.connection import Connection, column_list, copy_rows, driver_cursor, execute, fetch
 
 # The columns that a source decides, in the order of the table; and those of them that make two rows of one identity equal.
@@ -121,13 +122,10 @@ def stage_events(connection: Connection, stream: IO[bytes]) -> int:
 
 def unstage_duplicates(connection: Connection) -> int:
     """Forget the staged events that equal a stored revision; gives their number. Only the span of their instants is looked at."""
-    equal = sql.SQL(" AND ").join(
-        sql.SQL("e.{field} IS NOT DISTINCT FROM s.{field}").format(field=sql.Identifier(name)) for name in COMPARED_FIELDS
-    )
     statement = sql.SQL(
         "DELETE FROM staged s USING event e WHERE e.account = s.account AND e.request_id = s.request_id AND {equal} AND e.received_at "
         "BETWEEN (SELECT min(received_at) FROM staged) AND (SELECT max(received_at) FROM staged)"
-    ).format(equal=equal)
+    ).format(equal=equal(COMPARED_FIELDS, "e", "s"))
     with driver_cursor(connection) as cursor:
         return cursor.execute(statement).rowcount
 
@@ -189,18 +187,11 @@ def staged_conflicts(connection: Connection) -> list[tuple[int, str]]:
 
     A statement of its own, after insert_staged: it sees what other loads have committed meanwhile.
     """
-    differing = sql.SQL(", ").join(
-        sql.SQL("CASE WHEN e.{field} IS DISTINCT FROM s.{field} THEN {name} END").format(field=sql.Identifier(name), name=sql.Literal(name))
-        for name in COMPARED_FIELDS
-    )
-    equal = sql.SQL(" AND ").join(
-        sql.SQL("e.{field} IS NOT DISTINCT FROM s.{field}").format(field=sql.Identifier(name)) for name in COMPARED_FIELDS
-    )
     statement = sql.SQL(
         "SELECT s.record, (SELECT 'differs from the stored row in ' || concat_ws(', ', {differing}) FROM event e "
         "WHERE e.account = s.account AND e.request_id = s.request_id ORDER BY e.revision DESC LIMIT 1) FROM staged s "
         "WHERE NOT EXISTS (SELECT FROM event e WHERE e.account = s.account AND e.request_id = s.request_id AND {equal}) ORDER BY s.record"
-    ).format(differing=differing, equal=equal)
+    ).format(differing=differing(COMPARED_FIELDS, "e", "s"), equal=equal(COMPARED_FIELDS, "e", "s"))
     with driver_cursor(connection) as cursor:
         return [(int(record), str(detail)) for record, detail in cursor.execute(statement)]
 

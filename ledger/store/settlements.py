@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 
 from ledger.settlement.period import Period
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
-from ledger.store.connection import Connection, driver_cursor, execute, fetch
+from ledger.store.connection import Connection, Query, driver_cursor, execute, fetch
 from ledger.store.database import Database
 from ledger.store.quarantine import IN_CONFLICT
 
@@ -110,8 +110,7 @@ def _count_unjoined(connection: Connection, periods: Sequence[Period]) -> dict[t
         "SELECT span, account, count(*) FROM engine_request JOIN {spans} ON received_at >= starts_at AND received_at < ends_at "
         "WHERE NOT merged AND (account = '' OR account = ANY (%(accounts)s)) GROUP BY span, account"
     ).format(spans=_SPANS)
-    rows = fetch(connection, query, {"accounts": _all_accounts(periods), **_spans(periods)})
-    return {(span, account): number for span, account, number in rows}
+    return _by_span_and_account(connection, query, periods)
 
 
 def count_changed_afterwards(connection: Connection, periods: Sequence[Period]) -> dict[str, ChangedAfterwards]:
@@ -155,6 +154,10 @@ def _count_repaired(connection: Connection, periods: Sequence[Period]) -> dict[t
         "JOIN {spans} ON received_at >= starts_at AND received_at < ends_at AND resolved_at >= ends_at "
         "WHERE resolution = 'requeued' AND account = ANY (%(accounts)s) GROUP BY span, account"
     ).format(spans=_SPANS)
+    return _by_span_and_account(connection, query, periods)
+
+
+def _by_span_and_account(connection: Connection, query: Query, periods: Sequence[Period]) -> dict[tuple[str, str], int]:
     rows = fetch(connection, query, {"accounts": _all_accounts(periods), **_spans(periods)})
     return {(span, account): number for span, account, number in rows}
 
