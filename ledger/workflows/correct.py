@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection
-
 from ledger.errors import LedgerError
 from ledger.ingest.given import Given
 from ledger.ingest.mapping_file import built_in_mappings
 from ledger.ingest.resubmission import canonical_mapping, check_values, judged_rows, record_number, with_values
 from ledger.store.cells import change_events
+from ledger.store.connection import Connection
 from ledger.store.database import Database
 from ledger.store.events import (
     EVENT_FIELDS,
@@ -61,7 +60,7 @@ def correct_request(
     A withdrawn request counts again once it is corrected: that has to be said (`revive`).
     """
     check_values(values, but=("account", "request_id"))
-    with database.engine.begin() as connection:
+    with database.begin() as connection:
         current = the_request(connection, request_id, account)
         if current.voided and not revive:
             raise LedgerError(

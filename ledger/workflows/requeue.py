@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 import psycopg
-from sqlalchemy import Connection
-from sqlalchemy.exc import OperationalError
 
 from ledger.errors import LedgerError
 from ledger.ingest.chunk import Chunk
@@ -22,6 +20,7 @@ from ledger.ingest.event_rules import Reason
 from ledger.ingest.mapping import Role
 from ledger.ingest.resubmission import check_values
 from ledger.store.cells import change_events
+from ledger.store.connection import Connection
 from ledger.store.database import Database
 from ledger.store.events import (
     Batch,
@@ -128,7 +127,7 @@ class Requeue:
             return
         after = START
         while True:
-            with self.database.engine.connect() as connection:
+            with self.database.begin() as connection:
                 end = piece_end(connection, wanted, after=after, last_id=self.last_id)
             if end is None:
                 return
@@ -139,13 +138,13 @@ class Requeue:
         """What would become of the rows: in one transaction, so that a later row meets the earlier ones. It is over before anybody looks
         at the result, since loads of the same requests wait for it."""
         done: list[Requeued] = []
-        with self.database.engine.connect() as connection:
+        with self.database.begin() as connection:
             after = START
             try:
                 while (end := piece_end(connection, wanted, after=after, last_id=self.last_id)) is not None:
                     done += self._piece(connection, wanted, values_of, after, end, dry_run=True)
                     after = end
-            except (IdentityTaken, OperationalError, psycopg.OperationalError) as error:
+            except (IdentityTaken, psycopg.OperationalError) as error:
                 if not _lost_a_race(error):
                     raise
                 raise _in_the_way() from error
@@ -155,9 +154,9 @@ class Requeue:
     def _committed(self, wanted: RowFilter, values_of: ValuesOf, after: Place, end: Place) -> list[Requeued]:
         for _ in range(ATTEMPTS):
             try:
-                with self.database.engine.begin() as connection:
+                with self.database.begin() as connection:
                     return self._piece(connection, wanted, values_of, after, end, dry_run=False)
-            except (IdentityTaken, OperationalError, psycopg.OperationalError) as error:
+            except (IdentityTaken, psycopg.OperationalError) as error:
                 if not _lost_a_race(error):
                     raise
         raise _in_the_way()
@@ -258,8 +257,7 @@ class Requeue:
 
 def _lost_a_race(error: Exception) -> bool:
     """Whether another load of the same rows was faster, so that a second attempt finds them."""
-    cause = error.orig if isinstance(error, OperationalError) else error
-    return isinstance(cause, IdentityTaken | psycopg.errors.DeadlockDetected)
+    return isinstance(error, IdentityTaken | psycopg.errors.DeadlockDetected)
 
 
 def _in_the_way() -> LedgerError:

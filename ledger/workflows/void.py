@@ -10,12 +10,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-from sqlalchemy import Connection
-
 from ledger.errors import LedgerError
 from ledger.printable import brief
 from ledger.spreadsheet import delimiter_of
 from ledger.store.cells import change_events
+from ledger.store.connection import Connection
 from ledger.store.connection import Connection as AnyConnection
 from ledger.store.database import Database
 from ledger.store.events import Revision, add_void, latest_revisions, lock_request
@@ -73,7 +72,7 @@ class VoidedMany:
 
 def void_request(database: Database, request_id: str, *, account: str | None, reason: str, author: str) -> Voided:
     """Withdraw the request. Raises LedgerError if there is none, or more than one account has it."""
-    with database.engine.begin() as connection:
+    with database.begin() as connection:
         current = the_request(connection, request_id, account)
         done = add_void(connection, current, kind="void", reason=reason, author=author, voided_at=database.now())
         change_events(connection, [(current.account, current.fields["received_at"], -1)] if done else [])
