@@ -30,7 +30,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from ledger.store.embedded import Server, running_server, stop_server
 
-RUNS = 5
+ROUNDS = 5
 CORES = 2
 MONTH = "2026-05"
 MONTH_SETTLES_AT = "2026-06-15T00:00:00Z"
@@ -75,8 +75,8 @@ class Subject:
 class Bench:
     """The server and what has been made for one run. Months and loaded databases are made when first asked for, and shared."""
 
-    def __init__(self, server: Server, folder: Path, cores: frozenset[int]) -> None:
-        self.server, self.folder, self.cores = server, folder, cores
+    def __init__(self, server: Server, folder: Path, cores: frozenset[int], rounds: int) -> None:
+        self.server, self.folder, self.cores, self.rounds = server, folder, cores, rounds
         self._loaded: dict[int, str] = {}
         self._make_templates()
 
@@ -156,7 +156,7 @@ class Bench:
     def race(self, contenders: Mapping[Entry, Contender]) -> dict[Entry, tuple[Run, ...]]:
         """The runs of each, in rounds of one run each, so that noise hits all alike."""
         runs: dict[Entry, tuple[Run, ...]] = {}
-        for number in range(1, RUNS + 1):
+        for number in range(1, self.rounds + 1):
             self.require_conditions()
             for entry, contender in contenders.items():
                 before = runs.get(entry, ())
@@ -165,7 +165,7 @@ class Bench:
                     if 0 < run.memory_mb <= _own_memory_mb():
                         sys.exit(f"error: the benchmark's own memory hides that of {entry[1]}")
                     runs[entry] = (*before, run)
-                    say(f"round {number} of {RUNS}, {entry[0]:,} events, {entry[1]}: {run.seconds:.2f} s, {run.memory_mb:.0f} MB")
+                    say(f"round {number} of {self.rounds}, {entry[0]:,} events, {entry[1]}: {run.seconds:.2f} s, {run.memory_mb:.0f} MB")
         return runs
 
     def require_conditions(self) -> None:
@@ -191,7 +191,7 @@ class Bench:
             "memory": f"{memory_gb:.0f} GB",
             "server": "PostgreSQL " + ", ".join(f"{name} {value}" if name != "server_version" else value for name, value in found.items()),
             "libraries": ", ".join(f"{name} {version(name)}" for name in ("duckdb", "pandas", "pyarrow")),
-            "figures": f"median of {RUNS} (least to most), one run of each in turn; a ratio is taken round by round",
+            "figures": f"median of {self.rounds} (least to most), one run of each in turn; a ratio is taken round by round",
         }
         return Table(title="conditions", columns=("what", "how"), rows=tuple(rows.items()))
 
@@ -231,12 +231,15 @@ def main(*subjects: Subject) -> None:
     parser = argparse.ArgumentParser(description="Benchmarks of ledger; benchmarks/README.md says what each measures.")
     parser.add_argument("rows", nargs="*", type=row_count, metavar="ROWS", help="numbers of events, in place of each benchmark's own")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the tables there too")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N", help=f"how often each is measured ({ROUNDS})")
     arguments = parser.parse_args()
     sizes = {subject: tuple(sorted(set(arguments.rows))) or subject.sizes for subject in subjects}
     tables = []
     try:
         shared_bytes = EVENT_BYTES * sum({rows for asked in sizes.values() for rows in asked})
-        with _open_bench(shared_bytes + sum(subject.file_bytes * sum(asked) for subject, asked in sizes.items())) as bench:
+        with _open_bench(
+            shared_bytes + sum(subject.file_bytes * sum(asked) for subject, asked in sizes.items()), arguments.rounds
+        ) as bench:
             tables.append(bench.conditions())
             print_table(tables[-1])
             for subject, asked in sizes.items():
@@ -250,7 +253,7 @@ def main(*subjects: Subject) -> None:
 
 
 @contextmanager
-def _open_bench(needed_bytes: int) -> Iterator[Bench]:
+def _open_bench(needed_bytes: int, rounds: int) -> Iterator[Bench]:
     cores = _pin()
     _require_anchors()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -261,7 +264,7 @@ def _open_bench(needed_bytes: int) -> Iterator[Bench]:
         _require_space(folder, needed_bytes)
         home = folder / "home"
         try:
-            bench = Bench(running_server(home), folder, cores)
+            bench = Bench(running_server(home), folder, cores, rounds)
             bench.require_conditions()
             yield bench
         finally:
