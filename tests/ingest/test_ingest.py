@@ -261,3 +261,4 @@ def test_many_new_events_are_analysed_at_once_so_that_a_settlement_is_planned_we
     result = run_ledger("ingest", write_rows(tmp_path / "many.csv", [*rows, row(request_id="r0", tokens=11)]), "--format", "json")
     assert totals(result.stdout) == counts(read=50_101, new=50_000, duplicate=100, conflict=1)
     assert query(analysed) == [{"analyze_count": 1}]
+    assert query("SELECT brin_summarize_new_values('ix_event_received_at') AS ranges") == [{"ranges": 0}]  # none was left
