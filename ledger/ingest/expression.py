@@ -72,7 +72,7 @@ class Compiled:
 
     def check(self) -> None:
         """Raises ExpressionRefused, in words, if what was written is outside the whitelist."""
-        assert self._compiled
+        _ = self._compiled
 
     @cached_property
     def _compiled(self) -> tuple[exp.Expr, frozenset[Path]]:
@@ -91,20 +91,18 @@ def field_column(path: Path) -> str:
 
 def expression(text: str) -> Compiled:
     """The expression that is written so."""
-
-    def compiled() -> tuple[exp.Expr, frozenset[Path]]:
-        compiler = _Compiler(written=text)
-        return compiler.text(_parsed(text)), frozenset(compiler.paths)
-
-    return Compiled(compiled)
+    return _compiled_by(_Compiler.text, text)
 
 
 def condition(text: str) -> Compiled:
     """The condition that is written so, which is true, false or null."""
+    return _compiled_by(_Compiler.condition, text)
 
+
+def _compiled_by(rule: "Callable[[_Compiler, exp.Expr], exp.Expr]", text: str) -> Compiled:
     def compiled() -> tuple[exp.Expr, frozenset[Path]]:
         compiler = _Compiler(written=text)
-        return compiler.condition(_parsed(text)), frozenset(compiler.paths)
+        return rule(compiler, _parsed(text)), frozenset(compiler.paths)
 
     return Compiled(compiled)
 

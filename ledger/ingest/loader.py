@@ -204,16 +204,14 @@ class _Loader:
 
     def write_ahead(self, chunk: Chunk) -> None:
         """Write the events of the chunk as the store will take them; in a thread beside its own."""
-        if self.through_staging is None:  # if the first event is known, the file has probably come before, in another order
-            identity = chunk.first_identity()
-            with self.database.begin() as connection:
+        batch_id = None
+        with self.database.begin() as connection:
+            if self.through_staging is None:  # if the first event is known, the file has probably come before, in another order
+                identity = chunk.first_identity()
                 self.through_staging = identity is not None and is_stored(connection, *identity)
-        if self.through_staging:
-            chunk.write_events(batch_id=None)
-        else:
-            with self.database.begin() as connection:
+            if not self.through_staging:
                 batch_id = self.batch_ids[chunk.number] = next_batch_id(connection)
-            chunk.write_events(batch_id=batch_id)
+        chunk.write_events(batch_id=batch_id)
 
     def store(self, chunk: Chunk, upkeep: ChunkUpkeep, computed: "Future[None]") -> Summary:
         """Store the chunk in one transaction; a second attempt goes through staging. Until it is `computed` what follows from the chunk,

@@ -133,15 +133,15 @@ UPDATE formed f SET latest = s.latest, voided_as = s.kind, decided = s.decided, 
     foreign_to = CASE WHEN s.latest IS NOT NULL AND s.formed IS NULL THEN s.differing END,
     complete = f.status NOT BETWEEN 200 AND 299 OR (f.input_tokens IS NOT NULL AND f.output_tokens IS NOT NULL)
 FROM (
-    SELECT f.account, f.request_id, l.revision AS latest, v.kind, d.revision AS formed, l.revision IS NOT NULL
-        AND (d.revision IS DISTINCT FROM l.revision OR d.of_request <> f.of_request OR coalesce(v.kind, 'join') <> 'join')
-        OR f.stands_otherwise AS decided,
+    SELECT f.account, f.request_id, l.revision AS latest, v.kind, d.revision AS formed,
+        l.revision IS NOT NULL AND coalesce(held.decided, true) OR f.stands_otherwise AS decided,
         {same_as_latest} AS same,
         EXISTS (SELECT FROM event e WHERE e.account = f.account AND e.request_id = f.request_id AND {same}) AS known,
         concat_ws(', ', {differing}) AS differing
     FROM formed f
     LEFT JOIN LATERAL (SELECT * FROM event e WHERE e.account = f.account AND e.request_id = f.request_id ORDER BY revision DESC LIMIT 1) l
         ON true
+    LEFT JOIN held ON held.account = f.account AND held.request_id = f.request_id AND held.of_request = f.of_request
     LEFT JOIN formed_request d ON d.account = f.account AND d.request_id = f.request_id
     LEFT JOIN void v ON v.account = f.account AND v.request_id = f.request_id AND v.revision = l.revision
 ) s WHERE s.account = f.account AND s.request_id = f.request_id

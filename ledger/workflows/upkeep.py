@@ -90,11 +90,10 @@ class LoadUpkeep:
     def rules(self, months: Span, accounts: Collection[str], connection: Connection | None = None, basis: Basis | None = None) -> _Rules:
         """The rules for these accounts, of this basis if one is given; read over the connection, or one of its own, unless known."""
         with self._lock:
-            around = [span for span in self._rules if span[0] <= months[0] and months[1] <= span[1]]
-            known = self._rules[around[0]] if around else None
+            months = next((span for span in self._rules if span[0] <= months[0] and months[1] <= span[1]), months)
+            known = self._rules.get(months)
             if known is not None and known.accounts.issuperset(accounts) and basis in (None, known.basis):
                 return known
-            months = around[0] if around else months
             wanted = frozenset(accounts) | (frozenset() if known is None else known.accounts)
             if connection is not None:
                 found = read_rules(connection, months, wanted)

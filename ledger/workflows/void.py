@@ -15,7 +15,6 @@ from ledger.printable import brief
 from ledger.spreadsheet import delimiter_of
 from ledger.store.cells import change_events
 from ledger.store.connection import Connection
-from ledger.store.connection import Connection as AnyConnection
 from ledger.store.database import Database
 from ledger.store.events import Revision, add_void, latest_revisions, lock_request
 from ledger.store.withdrawals import (
@@ -129,7 +128,7 @@ def void_many(
         return found
 
 
-def _nothing_fits(connection: AnyConnection, account: str | None) -> LedgerError:
+def _nothing_fits(connection: Connection, account: str | None) -> LedgerError:
     near = None if account is None else accounts_like(connection, account)
     if account is None or near is None:
         return LedgerError("no request fits; nothing was withdrawn", cure="check what you ask for; ledger status shows what is there")
@@ -140,7 +139,7 @@ def _meant(near: list[str]) -> str:
     return f"did you mean {' or '.join(map(brief, near))}?" if near else "ledger status shows the accounts that there are"
 
 
-def _choose(connection: AnyConnection, which: RequestFilter | IdFile) -> int:
+def _choose(connection: Connection, which: RequestFilter | IdFile) -> int:
     """Choose the requests; gives how many ids are unknown."""
     if isinstance(which, RequestFilter):
         if not choose_by_filter(connection, which):
