@@ -21,6 +21,7 @@ from ledger.ingest.event_rules import OBSERVATION_NAMES, Reason, define_macros, 
 from ledger.ingest.expression import RECORD_COLUMN, Compiled, field_column, field_key
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, RFC3339, TEXTS, Mapping, Origin, Role, Source
+from ledger.ingest.reading.line_file import Piece
 from ledger.ingest.reading.record_file import RecordFile, value_key
 from ledger.ingest.reading.scratch import literal
 from ledger.store.events import COMPARED_FIELDS, EVENT_FIELDS
@@ -31,6 +32,17 @@ LONGEST_FIELD = 1_000  # characters of a field that are kept with a refused row
 # What a row is known by in quarantine, so that it stands there once.
 _ROW_SHA256 = "sha256({kind} || fields || coalesce(raw, ''))"
 _NULL_TEXT = exp.cast(exp.null(), "TEXT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """The records [first, last) of a file, before they are judged: what was cut out for them, and the chunk's folder."""
+
+    number: int
+    first: int
+    last: int
+    folder: Path
+    piece: Piece | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,12 +238,20 @@ class Judge:
         self._fields = _fields_select(records).sql("duckdb")
         define_macros(records.connection)
 
-    def chunk(self, *, number: int, first: int, last: int) -> Chunk:
-        """Read, map and judge the records from `first` (from 0) up to but not including `last`."""
-        connection, mapping = self.records.connection.cursor(), self.records.mapping
+    def cut(self, *, number: int, first: int, last: int) -> Cut:
+        """Look up the records from `first` (from 0) up to but not including `last`; beside chunks that are judged."""
         folder = Path(mkdtemp(prefix="chunk-", dir=self.records.folder))
+        return Cut(number=number, first=first, last=last, folder=folder, piece=self.records.cut(first, last, folder))
+
+    def first_chunk(self, last: int) -> Chunk:
+        """The records up to but not including `last`."""
+        return self.chunk(self.cut(number=0, first=0, last=last))
+
+    def chunk(self, cut: Cut) -> Chunk:
+        """Read, map and judge the records."""
+        connection, mapping = self.records.connection.cursor(), self.records.mapping
         # Temporary, so that each chunk has its own: the next one is judged beside this one.
-        self.records.read_span(connection, first, last, folder)
+        self.records.read_span(connection, cut.first, cut.last, cut.piece)
         connection.execute("CREATE TEMP VIEW mapped AS " + self._mapped)
         connection.execute("CREATE TEMP VIEW chunk_fields AS " + self._fields)
         judge(connection, now_us=self.now_us, role=mapping.observations.role if mapping.observations else None, skips=bool(mapping.skip))
@@ -243,9 +263,9 @@ class Judge:
         ).fetchone()
         assert totals is not None
         return Chunk(
-            number=number, first=first, last=last, refused=Counter({Reason(reason): count for reason, count in refused}),
+            number=cut.number, first=cut.first, last=cut.last, refused=Counter({Reason(reason): count for reason, count in refused}),
             skipped=skipped, clamped=totals[0], earliest_us=totals[1], latest_us=totals[2], connection=connection,
-            folder=folder,
+            folder=cut.folder,
         )  # fmt: skip
 
 

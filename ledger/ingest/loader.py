@@ -18,7 +18,7 @@ import psycopg
 
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
-from ledger.ingest.chunk import Chunk, Judge
+from ledger.ingest.chunk import Chunk, Cut, Judge
 from ledger.ingest.event_rules import Reason
 from ledger.ingest.mapping import Role
 from ledger.ingest.reading.record_file import RecordFile
@@ -126,10 +126,13 @@ def load_file(
     loader = _Loader(database=database, records=records, author=author, chunk_rows=chunk_rows)
     summary, judge = Summary(), Judge(records, now_us=since_1970_us(database.now()))
 
-    def judge_next(number: int) -> tuple[Chunk, ChunkUpkeep]:
+    def cut_next(number: int) -> Cut:
         first = number * chunk_rows
-        chunk = judge.chunk(number=number, first=first, last=min(first + chunk_rows, records.records))
-        if number not in committed and not records.mapping.observations:
+        return judge.cut(number=number, first=first, last=min(first + chunk_rows, records.records))
+
+    def judge_next(cut: Cut) -> tuple[Chunk, ChunkUpkeep]:
+        chunk = judge.chunk(cut)
+        if chunk.number not in committed and not records.mapping.observations:
             loader.write_ahead(chunk)
         return chunk, upkeep(chunk)
 
@@ -137,7 +140,7 @@ def load_file(
         if chunk.number not in committed and not records.mapping.observations and not loader.through_staging:
             kept.ahead()
 
-    for (chunk, kept), computed in _ahead(judge_next, compute, -(-records.records // chunk_rows)):
+    for (chunk, kept), computed in _ahead(cut_next, judge_next, compute, -(-records.records // chunk_rows)):
         with closing(chunk):
             try:
                 before = committed.get(chunk.number)
@@ -160,15 +163,19 @@ def _chunk_rows() -> int:
 
 
 def _ahead(
-    judge_next: Callable[[int], tuple[Chunk, ChunkUpkeep]], compute: Callable[[Chunk, ChunkUpkeep], None], chunks: int
-) -> Iterator[tuple[tuple[Chunk, ChunkUpkeep], "Future[None]"]]:
+    cut_next: Callable[[int], Cut], judge_next: Callable[[Cut], tuple[Chunk, ChunkUpkeep]], compute: Callable[[Chunk, ChunkUpkeep], None],
+    chunks: int,
+) -> Iterator[tuple[tuple[Chunk, ChunkUpkeep], "Future[None]"]]:  # fmt: skip
     """What becomes of each chunk, in order, while it is computed what follows from it; the next one is under way while the caller has the
-    one before."""
+    one before, and the one behind it is cut out."""
     sys.setswitchinterval(SWITCH_SECONDS)
-    with ThreadPoolExecutor(max_workers=1) as executor:
+    with ThreadPoolExecutor(max_workers=1) as executor, ThreadPoolExecutor(max_workers=1) as cutter:
+        cuts: list[Future[Cut]] = []
 
         def begin(number: int) -> "tuple[Future[tuple[Chunk, ChunkUpkeep]], Future[None]]":
-            judged = executor.submit(judge_next, number)
+            cuts.extend(cutter.submit(cut_next, ahead) for ahead in range(number + len(cuts), min(number + 2, chunks)))
+            cut = cuts.pop(0)
+            judged = executor.submit(lambda: judge_next(cut.result()))
             return judged, executor.submit(lambda: compute(*judged.result()))
 
         ahead = begin(0) if chunks else None

@@ -26,6 +26,7 @@ from ledger.ingest.file_state import no_room, says_no_room
 from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, INTEGERS, TEXTS, TYPED
 from ledger.ingest.mapping import Mapping as SourceMapping
 from ledger.ingest.mapping_file import built_in_mappings
+from ledger.ingest.reading.line_file import Piece
 from ledger.ingest.reading.record_file import RecordFile, file_stem
 from ledger.ingest.reading.scratch import literal, load_writer
 from ledger.instant import since_1970_us
@@ -97,7 +98,7 @@ def judged_rows(
         overridden = _overridden(mapping, {key.removeprefix(_SET) for key in keys if key.startswith(_SET)})
         opened = _RowsAtHand.of(keys, overridden, connection, Path(folder))
         try:
-            with closing(Judge(opened, now_us=since_1970_us(now)).chunk(number=0, first=0, last=len(rows))) as chunk:
+            with closing(Judge(opened, now_us=since_1970_us(now)).first_chunk(len(rows))) as chunk:
                 yield chunk
         except duckdb.Error as error:
             if says_no_room(str(error)):
@@ -119,7 +120,7 @@ class _RowsAtHand(RecordFile):
             ignored=(), records=0, folder=folder, connection=connection, keys=tuple(keys),
         )  # fmt: skip
 
-    def span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, folder: Path) -> exp.Select:
+    def span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, piece: Piece | None) -> exp.Select:
         """All of the rows, as the base class describes them."""
         places = {key: place for place, key in enumerate(self.keys, start=1)}
         cells: dict[FieldPath, exp.Expr] = {

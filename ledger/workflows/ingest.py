@@ -125,7 +125,7 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
     for path in _files(paths):
         name = _name(path)
         with _reported(name, reports), _opened(path, mappings, limit=CHECKED_ROWS) as records:
-            chunk = Judge(records, now_us=now_us).chunk(number=0, first=0, last=min(records.records, CHECKED_ROWS))
+            chunk = Judge(records, now_us=now_us).first_chunk(min(records.records, CHECKED_ROWS))
             summary = Summary(
                 read=chunk.read, new=chunk.events, refused=chunk.refused, skipped=chunk.skipped, clamped=chunk.clamped,
                 earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,

@@ -47,7 +47,7 @@ def outcome(path: Path, given: Given, source: str | None = None) -> Outcome:
     """What becomes of the file's rows, in their order."""
     mappings = [mapping.filled(given) for mapping in built_in_mappings().values() if source in (None, mapping.name)]
     with open_records(path, tuple(mappings)) as records:
-        chunk = Judge(records, now_us=NOW_US).chunk(number=0, first=0, last=records.records)
+        chunk = Judge(records, now_us=NOW_US).first_chunk(records.records)
         events = chunk.first_events(records.records)
         never = [
             name for name in ("queue_us", "prefill_us", "decode_us", "inference_us", "cold_start", "node") if any(e[name] for e in events)

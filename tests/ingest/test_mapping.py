@@ -189,6 +189,6 @@ def test_a_field_of_a_json_record_is_the_text_that_stands_there(more: str, has_i
     lines = [f'{{"id": "r", "at": 1, "other": {{"node": "n"}}, "model": {value}}}' for value in expected]
     (tmp_path / "rows.jsonl").write_text("\n".join([*lines, '{"id": "r"', "[1]"]))
     with open_records(tmp_path / "rows.jsonl", (read_mapping(tmp_path / "one.yaml"),)) as records:
-        records.read_span(records.connection, 0, records.records, tmp_path)
+        records.read_span(records.connection, 0, records.records, records.cut(0, records.records, tmp_path))
         rows = records.connection.execute('SELECT model, "#malformed" IS NULL FROM chunk_record ORDER BY "#record"').fetchall()
     assert rows == [*((text, True) for text in expected.values()), (None, False), (None, False)]

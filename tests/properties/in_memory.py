@@ -74,7 +74,7 @@ def load(events: Sequence[Row], folder: Path) -> duckdb.DuckDBPyConnection:
         writer.writeheader()
         writer.writerows(events)
     with open_records(path, (built_in_mappings()["canonical"],)) as records:
-        chunk = Judge(records, now_us=NOW_US).chunk(number=0, first=0, last=records.records)
+        chunk = Judge(records, now_us=NOW_US).first_chunk(records.records)
         assert chunk.events == len(events), chunk.refused
         chunk.connection.execute(EVENTS.replace("TABLE event", "TEMP TABLE event"))
         chunk.connection.execute(f"COPY event TO '{folder / 'events.parquet'}' (FORMAT parquet)")

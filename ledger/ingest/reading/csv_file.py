@@ -2,7 +2,7 @@
 
 import csv
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
 import duckdb
 from sqlglot import exp
@@ -12,7 +12,7 @@ from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import DELIMITERS, FileFormat, Mapping
 from ledger.ingest.reading.format_choice import choose_mapping
 from ledger.ingest.reading.json_text import JSON_MACROS
-from ledger.ingest.reading.line_file import LineFile
+from ledger.ingest.reading.line_file import LineFile, Piece
 from ledger.ingest.reading.line_table import count_lines
 from ledger.ingest.reading.record_file import unread_fields
 from ledger.ingest.reading.source_file import SourceFile
@@ -25,7 +25,9 @@ LONGEST_QUOTED_LINES = 1_000  # lines that one quoted cell may span
 class CsvFile(TextFile):
     """A file of cells, by the header's names."""
 
-    def split(self, paths: list[FieldPath], piece: Path | None) -> Split:
+    KEEPS_NUMBERS: ClassVar[bool] = True
+
+    def split(self, paths: list[FieldPath], piece: Piece | None) -> Split:
         """By position."""
         return Split(
             found=exp.func("csv_cells", exp.column("text")),

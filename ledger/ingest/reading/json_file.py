@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -11,7 +11,7 @@ from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import FileFormat, Mapping
 from ledger.ingest.reading.format_choice import choose_mapping
 from ledger.ingest.reading.json_text import JSON_MACROS, json_paths
-from ledger.ingest.reading.line_file import LineFile, may_be_inexact
+from ledger.ingest.reading.line_file import LineFile, Piece
 from ledger.ingest.reading.line_table import count_lines, lines_query
 from ledger.ingest.reading.record_file import unread_fields
 from ledger.ingest.reading.source_file import SourceFile
@@ -24,10 +24,12 @@ SAMPLED_RECORDS = 10_000  # in which the fields of a JSON file are looked up
 class JsonFile(TextFile):
     """A file of JSON objects."""
 
-    def split(self, paths: list[FieldPath], piece: Path | None) -> Split:
+    KEEPS_NUMBERS: ClassVar[bool] = False
+
+    def split(self, paths: list[FieldPath], piece: Piece | None) -> Split:
         """By name. What keeps a number as it stands costs time, and is left out where no number of the piece asks for it."""
         text = exp.column("text")
-        exact = exp.func("exact_json", exp.column("text")) if piece is None or may_be_inexact(piece) else exp.column("text")
+        exact = exp.func("exact_json", exp.column("text")) if piece is None or piece.may_be_inexact else exp.column("text")
         cells: dict[FieldPath, exp.Expr]
         if _are_columns(paths):
             structure = json.dumps({name: "VARCHAR" for (name,) in paths})
@@ -45,10 +47,9 @@ def open_json(source: SourceFile, mappings: tuple[Mapping, ...], file_format: Fi
     for macro in JSON_MACROS:
         connection.execute(macro)
     if lines is not None:  # as the table would be that is not made
-        connection.execute("CREATE TEMP VIEW record AS " + lines_query(lines.path, lines, 0))
-        piece = source.folder / "sample"
-        lines.cut(0, min(SAMPLED_RECORDS, lines.lines), piece)
-        connection.execute("CREATE TEMP VIEW sampled AS " + lines_query(piece, lines, 0))
+        connection.execute("CREATE TEMP VIEW record AS " + lines_query(lines.whole(), lines))
+        sample = lines.cut(0, min(SAMPLED_RECORDS, lines.lines), source.folder / "sample")
+        connection.execute("CREATE TEMP VIEW sampled AS " + lines_query(sample, lines))
     else:
         connection.execute("CREATE TEMP VIEW sampled AS SELECT rowid, text FROM record")
     rows = connection.execute(

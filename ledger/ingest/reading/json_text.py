@@ -11,11 +11,11 @@ JSON_MACROS = (
     # that ends a key is never preceded by these characters, the quote that begins a text always is.
     r"""CREATE MACRO exact_json(text) AS CASE WHEN regexp_matches(text, '[1-9](?:\.?[0-9]){15}|[0-9][eE][-+]?[0-9]')
     THEN regexp_replace(text, '([^\\:,\[{\s]"\s*:\s*)(-?[0-9][0-9.eE+-]*)', '\1"\2"', 'g') ELSE text END""",
-    # The text is looked at, and what is to be read is its exact one. Of two fields with the same key the first one counts.
-    """CREATE MACRO json_items(text, exact, paths) AS CASE WHEN ltrim(text)[1] = '{' AND json_valid(text)
-    THEN json_extract_string(exact, paths) END""",
-    """CREATE MACRO json_columns(text, exact, structure) AS CASE WHEN ltrim(text)[1] = '{' AND json_valid(text)
-    THEN json_transform(exact, structure) END""",
+    # The text is looked at, and what is to be read is its exact one: null if it is no JSON. Of two fields with the same key the first one
+    # counts.
+    """CREATE MACRO json_items(text, exact, paths) AS CASE WHEN ltrim(text)[1] = '{' THEN TRY(json_extract_string(exact, paths)) END""",
+    """CREATE MACRO json_columns(text, exact, structure) AS CASE WHEN ltrim(text)[1] = '{'
+    THEN TRY(json_transform(exact, structure)) END""",
     "CREATE MACRO json_values(text, paths) AS json_items(text, exact_json(text), paths)",
     "CREATE MACRO json_fault(found) AS CASE WHEN found IS NULL THEN 'the record is not a JSON object' END",
 )

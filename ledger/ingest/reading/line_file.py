@@ -20,9 +20,19 @@ LONGEST_MEAN_BYTES = 4_000  # of the lines of a block: DuckDB holds 2,048 at onc
 _BLANK = re.compile(rb"\n(?:[\t\v\f\r ]*\n|[\t\v\f\r ]+\Z)")
 _BLANK_FIRST = re.compile(rb"[\t\v\f\r ]*(?:\n|\Z)")
 _MAY_BE_BLANK = re.compile(rb"\n[\t\n\v\f\r ]")
-_ALL_DIGITS_0 = bytes.maketrans(b"123456789E", b"0" * 9 + b"e")
-_INEXACT = (b"0" * 16, b"0e0", b"0e-0", b"0e+0")
+_ALL_DIGITS_0 = bytes.maketrans(b".123456789E", b"0" * 10 + b"e")
+_INEXACT_DIGITS = 16
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """Lines of a file in one of their own, `before` which the file has as many. `may_be_inexact` if it was looked for numbers that a JSON
+    reader would write anew, and may have some."""
+
+    path: Path
+    before: int
+    may_be_inexact: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +47,12 @@ class LineFile:
     starts: "array[int]" = field(repr=False)
     before: "array[int]" = field(repr=False)
 
-    def cut(self, first: int, last: int, into: Path) -> int:
-        """Write the lines from `first` (from 0) up to `last`, and neighbours of theirs, into a file; gives the number of its first line.
+    def whole(self) -> Piece:
+        """All of it, nothing of which was looked for."""
+        return Piece(path=self.path, before=0, may_be_inexact=False)
+
+    def cut(self, first: int, last: int, into: Path, *, find_inexact: bool = False) -> Piece:
+        """Write the lines from `first` (from 0) up to `last`, and neighbours of theirs, into a file.
 
         Raises LedgerError if they are not there any more.
         """
@@ -46,12 +60,15 @@ class LineFile:
         end = min(bisect_right(self.before, max(last - 1, first)), len(self.starts) - 1)
         with self.path.open("rb") as source, into.open("wb") as file:
             source.seek(self.starts[begin])
-            left = self.starts[end] - self.starts[begin]
-            while left > 0 and (piece := source.read(min(left, BLOCK_BYTES))):
-                left -= file.write(piece)
+            left, inexact, behind = self.starts[end] - self.starts[begin], False, b""
+            while left > 0 and (block := source.read(min(left, BLOCK_BYTES))):
+                left -= file.write(block)
+                if find_inexact and not inexact:
+                    inexact = may_be_inexact(behind + block)
+                    behind = block[1 - _INEXACT_DIGITS :]
         if left > 0:
             raise LedgerError(f"{self.path.resolve()}: the file was cut off while it was loaded", cure="load it again when it is whole")
-        return self.before[begin]
+        return Piece(path=into, before=self.before[begin], may_be_inexact=inexact)
 
 
 def line_file(path: Path) -> LineFile | None:
@@ -78,17 +95,11 @@ def line_file(path: Path) -> LineFile | None:
     return LineFile(path=path, lines=before[-1], first_line=first_line.decode(), has_returns=returns > 0, starts=starts, before=before)
 
 
-def may_be_inexact(path: Path) -> bool:
-    """Whether the file may have a number that a JSON reader would write anew: 16 digits or more together, with points between them or
+def may_be_inexact(text: bytes) -> bool:
+    """Whether the text may have a number that a JSON reader would write anew: 16 digits or more together, with points between them or
     none, or an exponent. In a text they do no harm, and are taken for one."""
-    behind = b""
-    with path.open("rb") as file:
-        while piece := file.read(BLOCK_BYTES):
-            digits = behind + piece.translate(_ALL_DIGITS_0, b".")
-            if any(pattern in digits for pattern in _INEXACT):
-                return True
-            behind = digits[-len(_INEXACT[0]) :]
-    return False
+    digits = text.translate(_ALL_DIGITS_0)
+    return b"0" * _INEXACT_DIGITS in digits or b"0e" in digits
 
 
 def _blocks(path: Path) -> Iterator[bytes]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ledger.errors import LedgerError
 from ledger.ingest.reading.compression import Compression
-from ledger.ingest.reading.line_file import LineFile
+from ledger.ingest.reading.line_file import LineFile, Piece
 from ledger.ingest.reading.scratch import literal
 from ledger.ingest.reading.source_file import SourceFile
 from ledger.ingest.unfolding import Broken, Unfolding, unfolder
@@ -28,13 +28,13 @@ def lines_call(file: Path, compression: Compression = Compression.NONE) -> str:
     )
 
 
-def lines_query(piece: Path, lines: LineFile, before: int) -> str:
-    """The lines of a piece of the file like rows of the table `record`; `before` it are as many."""
+def lines_query(piece: Piece, lines: LineFile) -> str:
+    """The lines of a piece of the file like rows of the table `record`."""
     text = _WITHOUT_RETURN if lines.has_returns else "text"
-    rows = f"{lines_call(piece)}, buffer_size = {BUFFER_BYTES:d})"
+    rows = f"{lines_call(piece.path)}, buffer_size = {BUFFER_BYTES:d})"
     return (
         f"SELECT rowid, rowid + 1 AS line, {text} AS text, NULL::VARCHAR AS fault FROM ("  # noqa: S608
-        f"SELECT row_number() OVER () + {before - 1:d} AS rowid, text FROM {rows})"
+        f"SELECT row_number() OVER () + {piece.before - 1:d} AS rowid, text FROM {rows})"
     )
 
 

@@ -11,6 +11,7 @@ from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import FileFormat, Mapping
 from ledger.ingest.reading.format_choice import choose_mapping
 from ledger.ingest.reading.json_text import JSON_MACROS, json_paths
+from ledger.ingest.reading.line_file import Piece
 from ledger.ingest.reading.record_file import RecordFile, unread_fields, value_key
 from ledger.ingest.reading.scratch import literal
 from ledger.ingest.reading.source_file import SourceFile
@@ -42,7 +43,7 @@ class ParquetFile(RecordFile):
         """As the base class describes it."""
         return True
 
-    def span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, folder: Path) -> exp.Select:
+    def span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, piece: Piece | None) -> exp.Select:
         """As the base class describes it."""
         values = [exp.alias_(_value(path, kind), value_key(path), quoted=True) for path, kind in self.values.items()]
         source = exp.func("read_parquet", exp.Literal.string(str(self.link)), exp.PropertyEQ(

@@ -65,7 +65,6 @@ def _first_line(source: SourceFile) -> str:
 
 def _begins_with_a_record(source: SourceFile, lines: LineFile) -> bool:
     """Whether one of the first two lines is JSON by itself."""
-    piece = source.folder / "sample"
-    lines.cut(0, min(2, lines.lines), piece)
-    query = f"SELECT json_valid(text) FROM ({lines_query(piece, lines, 0)}) WHERE rowid < 2"  # noqa: S608
+    sample = lines.cut(0, min(2, lines.lines), source.folder / "sample")
+    query = f"SELECT json_valid(text) FROM ({lines_query(sample, lines)}) WHERE rowid < 2"  # noqa: S608
     return any(valid for (valid,) in source.connection.execute(query).fetchall())

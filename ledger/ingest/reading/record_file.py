@@ -15,6 +15,7 @@ from ledger.ingest.expression import FILE_STEM_COLUMN, RECORD_COLUMN, field_colu
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.file_state import FileState
 from ledger.ingest.mapping import Mapping
+from ledger.ingest.reading.line_file import Piece
 
 NULL_TEXT = exp.cast(exp.null(), "TEXT")
 
@@ -53,16 +54,20 @@ class RecordFile(ABC):
         """The fields that the mapping reads and that are values in the file, with their type: BIGINT, BOOLEAN or TIMESTAMPTZ."""
         return {}
 
-    def read_span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, folder: Path) -> None:
+    def cut(self, first: int, last: int, folder: Path) -> Piece | None:
+        """The part of the file that has these records, put into the folder, if that is how they are read. Apart from the database."""
+        return None
+
+    def read_span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, piece: Piece | None) -> None:
         """Make the temporary view `chunk_record` of the records `first` (from 0) up to but not including `last`: #line, #record (from 1),
         #malformed, #raw, #file_stem, and the fields that the mapping reads, null if the file does not have them. What is a value in the
-        file is there as such too (`value_key`), an instant in microseconds since 1970. A part of the file may be put into the folder, where
-        the view reads it."""
-        span = self.span(connection, first, last, folder)
+        file is there as such too (`value_key`), an instant in microseconds since 1970. `piece` is what was cut out for them, where the view
+        reads it."""
+        span = self.span(connection, first, last, piece)
         connection.execute("CREATE OR REPLACE TEMP VIEW chunk_record AS " + span.sql("duckdb"))
 
     @abstractmethod
-    def span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, folder: Path) -> exp.Select:
+    def span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, piece: Piece | None) -> exp.Select:
         """What `read_span` makes the view of; it may make others that this one reads."""
 
     def columns(

@@ -7,13 +7,14 @@ field whose text is JSON are split once more.
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import duckdb
 from sqlglot import exp
 
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.reading.json_text import json_paths
-from ledger.ingest.reading.line_file import LineFile
+from ledger.ingest.reading.line_file import LineFile, Piece
 from ledger.ingest.reading.line_table import lines_query
 from ledger.ingest.reading.record_file import RecordFile
 from ledger.ingest.reading.source_file import SOURCE_LINK
@@ -32,6 +33,8 @@ class Split:
 class TextFile(RecordFile):
     """A file of CSV or JSON."""
 
+    KEEPS_NUMBERS: ClassVar[bool]  # whether what splits a text leaves every number as it stands
+
     first_row: int  # of its lines: 1 behind a header
     lines: LineFile | None  # from which spans are read; else from the table `record`
 
@@ -41,17 +44,24 @@ class TextFile(RecordFile):
         return self.lines is not None and self.lines.path.name == SOURCE_LINK
 
     @abstractmethod
-    def split(self, paths: list[FieldPath], piece: Path | None) -> Split:
+    def split(self, paths: list[FieldPath], piece: Piece | None) -> Split:
         """How a text is split into these fields of the record. `piece` has the texts of the span, unless they stand in the table."""
 
-    def span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, folder: Path) -> exp.Select:
+    def cut(self, first: int, last: int, folder: Path) -> Piece | None:
+        """As the base class describes it."""
+        if self.lines is None:
+            return None
+        start, end = first + self.first_row, last + self.first_row
+        return self.lines.cut(start, end, folder / "lines", find_inexact=not self.KEEPS_NUMBERS)
+
+    def span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, piece: Piece | None) -> exp.Select:
         """As the base class describes it."""
         start, end = first + self.first_row, last + self.first_row
-        relation, piece = "record", None
+        relation = "record"
         if self.lines is not None:
-            relation, piece = "chunk_line", folder / "lines"
-            before = self.lines.cut(start, end, piece)
-            connection.execute(f"CREATE OR REPLACE TEMP VIEW {relation} AS " + lines_query(piece, self.lines, before))
+            assert piece is not None, "what was cut"
+            relation = "chunk_line"
+            connection.execute(f"CREATE OR REPLACE TEMP VIEW {relation} AS " + lines_query(piece, self.lines))
         split = self.split(self._outer_paths, piece)
         cells = dict(split.cells)
         rows = (
