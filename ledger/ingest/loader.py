@@ -103,12 +103,14 @@ class ChunkUpkeep(Protocol):
 
 
 def load_file(
-    database: Database, records: RecordFile, *, author: str, upkeep: Callable[[Chunk], ChunkUpkeep], again: bool = False,
-    on_progress: Callable[[int], None] | None = None, chunk_rows: int | None = None,
+    database: Database, records: RecordFile, *, author: str, upkeep: Callable[[Chunk], ChunkUpkeep],
+    on_chunk: Callable[[Chunk], None] | None = None, on_progress: Callable[[int], None] | None = None, again: bool = False,
+    chunk_rows: int | None = None,
 ) -> Summary:  # fmt: skip
     """Load every record of the file, and let what is computed from events follow: `upkeep` is asked for each chunk.
 
-    `again` allows content that was loaded under another mapping; `on_progress` hears of rows stored.
+    `on_chunk` sees each chunk while it is stored, in a thread beside; `on_progress` hears of rows stored; `again` allows content that was
+    loaded under another mapping.
     """
     chunk_rows = chunk_rows or _chunk_rows()
     with database.begin() as connection:
@@ -137,6 +139,8 @@ def load_file(
         return chunk, upkeep(chunk)
 
     def compute(chunk: Chunk, kept: ChunkUpkeep) -> None:
+        if on_chunk:
+            on_chunk(chunk)
         if chunk.number not in committed and not records.mapping.observations and not loader.through_staging:
             kept.ahead()
 
@@ -147,6 +151,7 @@ def load_file(
                 summary.add(_as_committed(chunk, before) if before else loader.store(chunk, kept, computed))
             finally:
                 wait([computed])
+            computed.result()
         if on_progress:
             on_progress(chunk.read)
     summary.check()

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ledger.errors import LedgerError
-from ledger.ingest.chunk import Chunk, Judge
+from ledger.ingest.chunk import Judge
 from ledger.ingest.file_state import errors_named, standard_input
 from ledger.ingest.given import Given
 from ledger.ingest.loader import Summary, load_file
@@ -31,7 +31,7 @@ from ledger.instant import since_1970_us
 from ledger.store.database import Database
 from ledger.store.events import analyze_events
 from ledger.workflows.unknown import Unknown, UnknownNames
-from ledger.workflows.upkeep import ChunkUpkeep, LoadUpkeep
+from ledger.workflows.upkeep import LoadUpkeep
 
 ENDINGS = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".log", ".pb", ".parquet")
 ANALYZED_ROWS = 50_000  # new ones after which the plans of a settlement would be bad
@@ -85,18 +85,15 @@ def ingest(
     mappings = _mappings(options)
     reports: list[FileReport] = []
     upkeep, names = LoadUpkeep(database), UnknownNames(database)
-
-    def looked_at(chunk: Chunk) -> ChunkUpkeep:
-        names.look_at(chunk)
-        return upkeep.of(chunk)
-
     for path in _files(paths):
         name = _name(path)
         with _reported(name, reports), _opened(path, mappings) as records:
             if on_file:
                 on_file(name, records.records)
             names.take()
-            summary = load_file(database, records, author=author, upkeep=looked_at, again=options.again, on_progress=on_progress)
+            summary = load_file(
+                database, records, author=author, upkeep=upkeep.of, on_chunk=names.look_at, on_progress=on_progress, again=options.again
+            )
             reports.append(
                 FileReport(
                     path=name, mapping=records.mapping.name, summary=summary, role=records.mapping.role, ignored=records.ignored,

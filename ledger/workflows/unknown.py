@@ -12,7 +12,6 @@ from typing import NamedTuple
 from ledger.ingest.chunk import Chunk
 from ledger.instant import since_1970_us
 from ledger.store.cells import Covered, coverage
-from ledger.store.contracts import stored_versions
 from ledger.store.database import Database
 
 
@@ -73,6 +72,8 @@ class UnknownNames:
     def _learn(self, accounts: frozenset[str]) -> None:
         if not accounts:
             return
+        from ledger.store.contracts import stored_versions  # what reads contracts; the first events are on their way by then
+
         with self._database.begin() as connection:
             covered = coverage(connection, accounts)
             versions = stored_versions(connection, {one.contract_id for one in covered})
