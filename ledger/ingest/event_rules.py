@@ -105,7 +105,8 @@ _BAD_INSTANT = (
     Rule(
         condition="received_us IS NULL",
         detail="'received_at is ' || shown_instant(received_at_text, received_at_value) || ', expected ' || "
-        "CASE WHEN received_at_power IS NULL THEN 'an instant with its offset, such as 2026-05-06T10:00:00+08:00' ELSE 'a number' END",
+        "CASE WHEN received_at_power IS NULL THEN 'an instant with its offset, such as 2026-05-06T10:00:00+08:00' "
+        "ELSE 'a number that names an instant of the years 1 to 9999' END",
     ),
 )
 _BAD_NUMBER = (

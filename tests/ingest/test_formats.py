@@ -126,7 +126,7 @@ SPECIMENS: dict[str, tuple[Given, str | None, Outcome]] = {
                 ("burstgpt/4", "acct", "GPT-4", "2026-05-06 16:00:00", None, 1_000_000, 1, 0, 1, 200),
             ],
             {
-                6: "bad_instant: received_at is 'noon', expected a number",
+                6: "bad_instant: received_at is 'noon', expected a number that names an instant of the years 1 to 9999",
                 7: "bad_number: e2e is '1,5', expected a decimal number such as 99.5",
             },
         ),
