@@ -9,11 +9,13 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 from click.testing import CliRunner, Result
+from psycopg.rows import dict_row
 
 from ledger.cli.main import cli
 from ledger.store.database import Database, connect, open_database
@@ -114,6 +116,17 @@ def database(database_url: str) -> Iterator[Database]:
     """The fresh database, open."""
     with open_database(database_url) as opened:
         yield opened
+
+
+@pytest.fixture
+def query(database_url: str) -> Callable[[str], list[dict[str, Any]]]:
+    """`query("select ...")` on the fresh database."""
+
+    def run(statement: str) -> list[dict[str, Any]]:
+        with psycopg.connect(database_url, row_factory=dict_row) as connection:
+            return connection.execute(statement.encode()).fetchall()
+
+    return run
 
 
 RunLedger = Callable[..., Result]

@@ -13,6 +13,7 @@ from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.store.histories import Load, StoredObservation, StoredRevision, Withdrawal
 from ledger.workflows.explain import RequestHistory, explain_request
+from ledger.workflows.named_request import LINK_WORDS
 
 _WORDS = {"void": "withdrawn", "correct": "withdrawn for a correction", "join": "withdrawn, because its other half came"}
 _TELLING = ("clock_clamped", "async_header")  # said only if it is so
@@ -26,20 +27,23 @@ _TELLING = ("clock_clamped", "async_header")  # said only if it is so
 def explain(database: Database, request_id: str, account: str | None, output_format: str) -> None:
     """Show all that has happened to a request: its revisions and who made them why, the halves that it was formed of, its refused rows.
 
+    A request of halves is also found by the id of one of their rows, its call id, its trace, or the header that the client sent.
+
     \b
     Examples:
       ledger explain req-000017
+      ledger explain 4bf92f3577b34da6a3ce929d0e0e4736
       ledger explain req-000017 --account acme-bank --format json
     """
     history = explain_request(database, request_id, account=account)
     if output_format == "json":
         echo_json(_history_json(history))
     else:
-        for line in _history_lines(history):
+        for line in _history_lines(history, request_id):
             echo(printable(line))
 
 
-def _history_lines(history: RequestHistory) -> Iterator[str]:
+def _history_lines(history: RequestHistory, asked_id: str) -> Iterator[str]:
     name = f"{history.account} {history.request_id}".strip()
     if not history.revisions:
         yield f"{name} is no request yet"
@@ -47,6 +51,8 @@ def _history_lines(history: RequestHistory) -> Iterator[str]:
         yield f"{name} counts, in revision {history.stands.revision}"
     else:
         yield f"{name} is withdrawn and counts no more"
+    if history.found_by:
+        yield f"found by {LINK_WORDS[history.found_by]} {asked_id}"
     before: StoredRevision | None = None
     for revision in history.revisions:
         yield f"revision {revision.revision}: {_load_words(revision.load)}"
@@ -105,6 +111,7 @@ def _history_json(history: RequestHistory) -> dict[str, object]:
     return {
         "account": history.account or None,
         "request_id": history.request_id,
+        "found_by": history.found_by,
         "counts": history.stands is not None,
         "revisions": [
             {

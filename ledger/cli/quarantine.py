@@ -30,6 +30,7 @@ from ledger.printable import printable
 from ledger.spreadsheet import defused
 from ledger.store.database import Database
 from ledger.store.quarantine import RefusedRow, RowFilter, RowState
+from ledger.workflows.named_account import unknown_account
 from ledger.workflows.quarantine import RowHistory, contract_share, count_quarantine, dismiss_rows, list_quarantine, row_history
 
 QUARANTINE_ID = click.IntRange(min=1, max=LARGEST_ID)
@@ -74,6 +75,12 @@ def row_filters(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any
     return decorate
 
 
+def hint_account(database: Database, wanted: RowFilter) -> None:
+    """After no row was found: say it if the filter names an account that nobody knows."""
+    if hint := unknown_account(database, wanted.account):
+        echo(hint, err=True)
+
+
 @click.command("list")
 @pass_database
 @row_filters("--reason", "--refused-for")
@@ -102,6 +109,8 @@ def list_rows(database: Database, wanted: RowFilter, state: str, limit: int | No
     counts = count_quarantine(database, wanted)
     if count:
         _show_counts(counts, output_format)
+        if not counts:
+            hint_account(database, wanted)
         return
     rows = list_quarantine(database, wanted, most=limit)
     match output_format:
@@ -116,6 +125,8 @@ def list_rows(database: Database, wanted: RowFilter, state: str, limit: int | No
     by_reason = ", ".join(f"{number:,} {reason}" for reason, number in counts.items())
     more = f"{limit:,} of {rows_words(total)} shown, {total - limit:,} more" if limit is not None and limit < total else rows_words(total)
     echo(more + (f": {by_reason}" if by_reason else ""), err=True)
+    if not total:
+        hint_account(database, wanted)
 
 
 @click.command()
@@ -157,6 +168,8 @@ def dismiss(database: Database, wanted: RowFilter, reason: str, dry_run: bool, a
         raise click.UsageError("name the rows, or filter them: ledger quarantine list shows them")
     done = dismiss_rows(database, wanted, reason=reason, author=author, dry_run=dry_run)
     before = sorted(set(wanted.ids or ()) - set(done))
+    if not done:
+        hint_account(database, wanted)
     if output_format == "json":
         echo_json({"dry_run": dry_run, "dismissed": done, "resolved_before": before})
     elif wanted.ids is None:

@@ -9,7 +9,7 @@ import click
 
 from ledger.cli.options import author_option, echo_json_each, format_option, pass_database, said, settings
 from ledger.cli.output import echo
-from ledger.cli.quarantine import row_filters, row_ids
+from ledger.cli.quarantine import hint_account, row_filters, row_ids
 from ledger.cli.refused_row import outcome_words, rows_words
 from ledger.store.database import Database
 from ledger.store.quarantine import RowFilter
@@ -77,6 +77,8 @@ def requeue(
     if outcomes.total() > 1 or dry_run:
         by_outcome = ", ".join(f"{number:,} {outcome}" for outcome, number in outcomes.most_common())
         echo(f"{rows_words(outcomes.total())}: {by_outcome}" if by_outcome else "no row", err=True)
+    if not outcomes:
+        hint_account(database, wanted)
     if dry_run:
         echo("dry run: nothing was written", err=True)
     if set(outcomes) - {ACCEPTED, DUPLICATE, SKIPPED, RESOLVED}:
@@ -122,6 +124,8 @@ def export(database: Database, wanted: RowFilter, mappings: tuple[Path, ...], ou
             count = write_table(rows, stream, as_csv=output_format == "csv")
         unfinished.replace(output)
     echo(f"{rows_words(count)} written" + ("" if str(output) == "-" else f" to {output}"), err=True)
+    if not count:
+        hint_account(database, wanted)
 
 
 def _counted(done: Iterator[Requeued], outcomes: Counter[str]) -> Iterator[Requeued]:

@@ -12,6 +12,7 @@ from psycopg import sql
 
 from ledger.store.connection import Connection, column_list, fetch, fetch_as
 from ledger.store.events import EVENT_FIELDS
+from ledger.store.quarantine import RowFilter, RowState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,16 +66,13 @@ _LINKS = ("role", "account", "record_id", "request_id", "trace", "header", "repa
 _LOAD = sql.SQL("batch_id, source, mapping, batch.author, loaded_at")
 
 
-def accounts_of_request(connection: Connection, request_id: str) -> list[str]:
-    """The accounts that have a request of this id, an observation that is no request yet, or a row in quarantine that speaks of one."""
-    rows = fetch(
-        connection,
-        "SELECT account FROM event WHERE request_id = %(id)s UNION SELECT account FROM quarantine "
-        "WHERE request_id = %(id)s AND account IS NOT NULL "
-        "UNION SELECT account FROM engine_request WHERE request_id = %(id)s AND account <> '' ORDER BY account",
-        {"id": request_id},
-    )
-    return [account for (account,) in rows]
+def accounts_of_request(connection: Connection, request_id: str, *, rows: RowState) -> list[str]:
+    """The accounts that have a request of this id, or a refused row of this state that speaks of one."""
+    query = sql.SQL(
+        "SELECT account FROM event WHERE request_id = {} "
+        "UNION SELECT account FROM quarantine WHERE account IS NOT NULL AND {} ORDER BY account"
+    ).format(request_id, RowFilter(request_id=request_id, state=rows).condition())
+    return [account for (account,) in fetch(connection, query)]
 
 
 def revisions_of(connection: Connection, account: str, request_id: str) -> list[StoredRevision]:
@@ -98,12 +96,12 @@ def _stored_revision(*, revision: int, kind: str | None, reason: str, voided_by:
 
 
 def observations_of(connection: Connection, account: str, request_id: str) -> list[StoredObservation]:
-    """The observations that the request was formed of, or that wait under its id: the gateway's by time, then those of its engine."""
+    """The observations that the request was or may be formed of, those of its call: the gateway's by time, then those of its engine."""
     gateway = _observations(
         connection,
         sql.SQL(
-            "role = 'gateway' AND observation.account = {account} AND request_id = coalesce((SELECT of_request FROM formed_request formed "
-            "WHERE formed.account = {account} AND formed.request_id = {request_id}), {request_id})"
+            "role = 'gateway' AND observation.account = {account} AND request_id = (SELECT request_id FROM observation own "
+            "WHERE own.role = 'gateway' AND own.account = {account} AND own.record_id = {request_id})"
         ).format(account=account, request_id=request_id),
     )
     engine = _observations(

@@ -7,7 +7,6 @@ before. Source: specification, section 2, "Corrections".
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
-from difflib import get_close_matches
 from typing import LiteralString
 
 from psycopg import sql
@@ -101,15 +100,6 @@ def choose_by_filter(connection: Connection, wanted: RequestFilter) -> bool:
     )
     execute(connection, "ANALYZE chosen")
     return wanted.source is None or batches != []
-
-
-def accounts_like(connection: Connection, account: str) -> list[str] | None:
-    """The accounts whose names come near this one, the nearest first; None if it has requests itself, withdrawn ones among them."""
-    if fetch(connection, sql.SQL("SELECT FROM event WHERE account = {} LIMIT 1").format(account)):
-        return None
-    # By the quarters of an hour in which requests are counted: events are many.
-    known = [name for (name,) in fetch(connection, "SELECT DISTINCT account FROM traffic ORDER BY account")]
-    return get_close_matches(account, known)
 
 
 def choose_by_ids(connection: Connection, ids: Iterable[tuple[str | None, str]]) -> None:

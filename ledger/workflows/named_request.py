@@ -1,12 +1,16 @@
-"""What stops a command that names a request by its id: there is none, or several accounts have one.
+"""What stops a command that names a request by its id: there is none, several accounts have one, or several are meant.
 
 Takes what was found and gives the error, for its caller to raise.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ledger.errors import LedgerError
 from ledger.printable import brief
+from ledger.store.other_ids import FoundRequest
+
+# A column of an observation that has the id that was asked for, as its request's.
+LINK_WORDS = {"record_id": "its row", "request_id": "its call id", "trace": "its trace", "header": "its header"}
 
 
 def no_request(request_id: str, account: str | None, *, cure: str) -> LedgerError:
@@ -18,6 +22,14 @@ def no_request(request_id: str, account: str | None, *, cure: str) -> LedgerErro
 def several_accounts(request_id: str, accounts: Iterable[str]) -> LedgerError:
     """The id alone does not say which request is meant."""
     return LedgerError(several_words(request_id, accounts), cure="name one with --account", exit_code=2)
+
+
+def several_requests(other_id: str, found: Sequence[FoundRequest]) -> LedgerError:
+    """The id is none of a request, but several have a row with it; `found` are the first of them, at least two."""
+    names = [f"  {brief(one.account) or 'account not known'}  {brief(one.request_id)}  ({LINK_WORDS[one.link]})" for one in found]
+    more = found[0].of - len(found)
+    lines = [f"{brief(other_id)} is in rows of {found[0].of:,} requests", *names, *([f"  and {more:,} more"] if more else [])]
+    return LedgerError("\n".join(lines), cure="name one: ledger explain REQUEST_ID --account NAME", exit_code=2)
 
 
 def several_words(request_id: str, accounts: Iterable[str]) -> str:

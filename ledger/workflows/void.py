@@ -20,7 +20,6 @@ from ledger.store.events import Revision, add_void, latest_revisions, lock_reque
 from ledger.store.withdrawals import (
     RequestFilter,
     RequestGroup,
-    accounts_like,
     ambiguous_ids,
     choose_by_filter,
     choose_by_ids,
@@ -31,6 +30,7 @@ from ledger.store.withdrawals import (
     unknown_ids,
     withdraw_chosen,
 )
+from ledger.workflows.named_account import account_cure
 from ledger.workflows.named_request import no_request, several_accounts, several_words
 
 LONGEST_ID = 200  # characters
@@ -82,8 +82,7 @@ def the_request(connection: Connection, request_id: str, account: str | None) ->
     """The latest revision of the request, locked until the transaction ends."""
     found = latest_revisions(connection, request_id, account)
     if not found:
-        near = None if account is None else accounts_like(connection, account)
-        raise no_request(request_id, account, cure="check the id and the account" if near is None else _meant(near))
+        raise no_request(request_id, account, cure=account_cure(connection, account) or "check the id and the account")
     if len(found) > 1:
         raise several_accounts(request_id, (revision.account for revision in found))
     lock_request(connection, found[0].account, request_id)
@@ -129,14 +128,9 @@ def void_many(
 
 
 def _nothing_fits(connection: Connection, account: str | None) -> LedgerError:
-    near = None if account is None else accounts_like(connection, account)
-    if account is None or near is None:
-        return LedgerError("no request fits; nothing was withdrawn", cure="check what you ask for; ledger status shows what is there")
-    return LedgerError(f"no request is of the account {brief(account)}; nothing was withdrawn", cure=_meant(near))
-
-
-def _meant(near: list[str]) -> str:
-    return f"did you mean {' or '.join(map(brief, near))}?" if near else "ledger status shows the accounts that there are"
+    if cure := account_cure(connection, account):
+        return LedgerError(f"no request is of the account {brief(account or '')}; nothing was withdrawn", cure=cure)
+    return LedgerError("no request fits; nothing was withdrawn", cure="check what you ask for; ledger status shows what is there")
 
 
 def _choose(connection: Connection, which: RequestFilter | IdFile) -> int:
@@ -157,7 +151,7 @@ def _choose(connection: Connection, which: RequestFilter | IdFile) -> int:
         more = count + len(impossible) - len(names)
         raise LedgerError(
             f"there is no request {', '.join(names)}" + (f" and {more:,} more" if more else "") + "; nothing was withdrawn",
-            cure="correct the file, or withdraw the others with --skip-unknown",
+            cure=account_cure(connection, which.account) or "correct the file, or withdraw the others with --skip-unknown",
         )
     return count + len(impossible)
 

@@ -28,7 +28,7 @@ def test_the_page_on_repair_runs_as_written(run_ledger: Callable[..., Result], t
     write_rows(Path("load-test.csv"), [row("acme-bank", "t1", -1), row("acme-bank", "t2")])
     write_rows(Path("early.csv"), [row("acme-bank", "req-20")])
     Path("withdrawn.txt").write_text("req-20\n")
-    written(Path("half.jsonl"), [gateway("g", customer="acme-bank")])
+    written(Path("half.jsonl"), [gateway("g", customer="acme-bank", trace="4bf92f3577b34da6a3ce929d0e0e4736")])
     written(Path("gateway.jsonl"), [gateway("h", customer="acme-bank", **{"at": 1778061600000, "in": 1, "out": 1})])
     run_ledger("contract", "add", ROOT / "contracts" / "acme-bank.yaml")
     for arguments in (["may.csv"], ["--mapping", "gateway-half.yaml", "half.jsonl"], ["load-test.csv"]):

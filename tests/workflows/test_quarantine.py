@@ -166,6 +166,25 @@ def test_a_row_in_conflict_stays_counts_as_one_and_a_correction_settles_it(
     assert query("SELECT quarantine_id, resolution FROM quarantine WHERE resolution IS NOT NULL") == [(2, "corrected")]
 
 
+def test_a_filter_that_finds_nothing_says_which_accounts_come_near(tmp_path: Path, run_ledger: Run) -> None:
+    run_ledger("ingest", write_rows(tmp_path / "one.csv", [refused("a", "acme-bank"), row("globex", "b")]))
+    hint = "nothing is known of the account acme-bnak: did you mean acme-bank?\n"
+    table = str(tmp_path / "table.csv")
+    for command, said in (
+        (["list"], "0 rows\n" + hint),
+        (["list", "--count"], hint),
+        (["list", "--format", "json"], "0 rows\n" + hint),
+        (["dismiss", "--reason", "ours"], hint),
+        (["requeue", "--reason", "ours"], hint),
+        (["requeue", "--reason", "ours", "--dry-run"], "no row\n" + hint + "dry run: nothing was written\n"),
+        (["export", "--output", table], f"0 rows written to {table}\n" + hint),
+    ):
+        done = run_ledger("quarantine", *command, "--account", "acme-bnak")
+        assert (done.exit_code, done.stderr) == (0, said), command
+    assert run_ledger("quarantine", "list", "--account", "globex").stderr == "0 rows\n"  # which is known
+    assert run_ledger("quarantine", "list", "--account", "zzz").stderr.endswith("zzz: ledger status shows the accounts that there are\n")
+
+
 def test_rows_are_dismissed_by_ids_and_by_filters(tmp_path: Path, run_ledger: Run, query: Query) -> None:
     run_ledger("ingest", write_rows(tmp_path / "one.csv", [refused("a"), refused("b"), refused("c", "other"), row("acme", "d", -1)]))
     dismiss = ["quarantine", "dismiss", "--reason", "ours"]

@@ -71,6 +71,7 @@ def test_what_fits_no_request_is_said_with_the_accounts_that_come_near(
         ("--account", "zzz", "--dry-run"): "ledger status shows the accounts",
         ("a", "--account", "acne"): "did you mean acme?",
         ("--ids", str(tmp_path / "ids"), "--skip-unknown", "--yes"): "no request fits",
+        ("--ids", str(tmp_path / "ids"), "--account", "acne", "--yes"): "did you mean acme?",
     }
     for arguments, said in wrong.items():
         refused = loaded(*VOID, *arguments)

@@ -1,0 +1,148 @@
+"""A request is found by its own id and by those of its rows, and nobody is told of another request than the one that is meant."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from psycopg.sql import SQL
+
+from ledger.store import other_ids
+from ledger.store.connection import Connection, fetch, fetch_as
+from ledger.store.database import Database
+from ledger.store.other_ids import requests_by_other_id
+from tests.ingest.halves import Halves, engine, gateway
+from tests.ingest.sample_rows import row, write_rows
+
+TOKENS = {"in": 7, "out": 8}
+
+
+@pytest.fixture
+def halves(tmp_path: Path, run_ledger: Callable[..., Any], query: Callable[[str], list[dict[str, Any]]]) -> Halves:
+    return Halves(tmp_path, run_ledger, query)
+
+
+def explained(halves: Halves, *arguments: str) -> dict[str, Any]:
+    """The history, as a program reads it."""
+    result = halves.run_ledger("explain", *arguments, "--format", "json")
+    assert result.exit_code == 0, result.output
+    history: dict[str, Any] = json.loads(result.stdout)
+    return history
+
+
+def named(halves: Halves, *arguments: str) -> tuple[Any, ...]:
+    """Whose request is told, its id, by what it was found, and whether it counts."""
+    history = explained(halves, *arguments)
+    return tuple(history[name] for name in ("account", "request_id", "found_by", "counts"))
+
+
+def test_a_request_is_found_by_any_id_of_its_rows(halves: Halves) -> None:
+    halves.load(gateway("try", call="c", code=500, header="h1", trace="t1"))
+    assert named(halves, "c") == ("acme", "try", "request_id", True)
+    halves.load(gateway("answer", 2, call="c", header="h2", trace="t2", **TOKENS))
+    halves.load(engine("span", "h2", 2.01, trace="t2"))
+    ways = {
+        "answer": None, "span": "record_id", "c": "request_id", "t2/h2": "request_id", "t1": "trace", "t2": "trace", "h1": "header",
+        "h2": "header",
+    }  # fmt: skip
+    assert {one: named(halves, one) for one in ways} == {one: ("acme", "answer", way, True) for one, way in ways.items()}
+    assert named(halves, "try") == ("acme", "try", None, False)
+    assert explained(halves, "t1") == explained(halves, "answer") | {"found_by": "trace"}
+    assert halves.run_ledger("explain", "t2").stdout.splitlines()[:2] == ["acme answer counts, in revision 2", "found by its trace t2"]
+    assert halves.run_ledger("explain", "answer").stdout.splitlines()[1].startswith("revision 1")
+
+
+def test_a_row_that_waits_is_found_with_the_reason_why_it_is_no_request_yet(halves: Halves) -> None:
+    halves.load(gateway("g", call="c", header="h"))
+    for asked, way in (("g", None), ("c", "request_id"), ("h", "header")):
+        history = explained(halves, asked)
+        assert (history["request_id"], history["found_by"], history["revisions"]) == ("g", way, [])
+        assert [one["record_id"] for one in history["halves"]] == ["g"]
+        assert [(one["reason"], one["resolution"]) for one in history["quarantine"]] == [("usage_missing", None)]
+    halves.run_ledger("quarantine", "dismiss", "--account", "acme", "--reason", "test traffic")
+    assert [one["resolution"] for one in explained(halves, "c")["quarantine"]] == ["dismissed"]
+
+
+def test_an_answer_that_was_logged_twice_is_found_by_the_id_of_either_row(halves: Halves) -> None:
+    halves.load(gateway("g1", call="c", header="h"), gateway("g2", call="c", header="h"))
+    halves.load(engine("s", "h"))
+    assert named(halves, "g2") == ("acme", "g1", "record_id", True)
+    assert [(one["request_id"], one["resolution"]) for one in explained(halves, "g2")["quarantine"]] == [("g1", "joined"), ("g2", "joined")]
+
+
+def test_an_engines_rows_lead_to_the_answer_that_has_their_figures(halves: Halves) -> None:
+    halves.load(gateway("a", call="c", header="h"), gateway("b", 300, call="c", header="i", **TOKENS))
+    halves.load(engine("s", "h"))
+    assert named(halves, "s") == ("acme", "a", "record_id", True)
+    assert named(halves, "s/h") == ("acme", "a", "request_id", True)
+    assert named(halves, "i") == ("acme", "b", "header", True)
+    assert halves.run_ledger("explain", "c").stderr.splitlines()[1:3] == ["  acme  a  (its call id)", "  acme  b  (its call id)"]
+
+
+def test_an_engines_row_without_a_gateways_is_no_request_yet(halves: Halves) -> None:
+    halves.load(engine("s", "nobody"))
+    for arguments in (["s"], ["s", "--account", "acme"], ["nobody"]):
+        way = "header" if "nobody" in arguments else "record_id"
+        assert named(halves, *arguments) == (None, "s/nobody", way, False)
+    assert named(halves, "s/nobody") == (None, "s/nobody", None, False)
+    halves.load(gateway("g", header="nobody", **TOKENS | {"at": "2026-05-06T13:00:00Z"}))
+    told = halves.run_ledger("explain", "nobody")
+    assert told.exit_code == 2 and "  account not known  s/nobody  (its header)\n  acme  g  (its header)\n" in told.stderr
+    assert named(halves, "nobody", "--account", "acme") == ("acme", "g", "header", True)
+
+
+def test_what_may_mean_several_requests_is_an_error_that_names_the_first_ten(halves: Halves) -> None:
+    halves.load(*(gateway(f"r{number:02}", number, header="same", **TOKENS) for number in range(11)))
+    halves.load(gateway("other", customer="globex", header="same", **TOKENS), gateway("same-id", customer="globex", **TOKENS))
+    halves.load(gateway("x", header="same-id", **TOKENS))
+    told = halves.run_ledger("explain", "same")
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert told.stderr.splitlines() == [
+        "error: same is in rows of 12 requests",
+        *(f"  acme  r{number:02}  (its header)" for number in range(10)),
+        "  and 2 more",
+        "  name one: ledger explain REQUEST_ID --account NAME",
+    ]
+    assert named(halves, "same", "--account", "globex") == ("globex", "other", "header", True)
+    assert named(halves, "r03", "--account", "acme") == ("acme", "r03", None, True)
+    assert named(halves, "same-id") == ("globex", "same-id", None, True)  # an id of its own goes before one of a row
+    assert named(halves, "same-id", "--account", "acme") == ("acme", "x", "header", True)
+
+
+def test_an_id_of_which_nothing_is_known_says_which_accounts_come_near(tmp_path: Path, halves: Halves) -> None:
+    halves.run_ledger("ingest", write_rows(tmp_path / "rows.csv", [row("acme-bank"), row("globex", "bad", -1)]))
+    told = {
+        ("nope",): "there is no request nope\n  check the id",
+        ("r", "--account", "globex"): "there is no request r of the account globex\n  check the id",
+        ("r", "--account", "acme-bnak"): "there is no request r of the account acme-bnak\n  did you mean acme-bank?",
+        ("bad", "--account", "globx"): "there is no request bad of the account globx\n  did you mean globex?",
+        ("r", "--account", "zzz"): "there is no request r of the account zzz\n  ledger status shows the accounts",
+    }
+    for arguments, said in told.items():
+        refused = halves.run_ledger("explain", *arguments)
+        assert refused.exit_code == 1 and said in refused.stderr
+    halves.run_ledger("quarantine", "dismiss", "--account", "globex", "--reason", "test traffic")
+    assert named(halves, "bad") == ("globex", "bad", None, False)
+
+
+def test_an_id_is_looked_up_by_indexes_alone(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[str] = []
+
+    def planned(connection: Connection, make: Any, query: Any, parameters: Any) -> Any:
+        plans.extend(line for (line,) in fetch(connection, SQL("EXPLAIN {}").format(query), parameters))
+        return fetch_as(connection, make, query, parameters)
+
+    monkeypatch.setattr(other_ids, "fetch_as", planned)
+    with database.begin() as connection, connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO observation (received_at, cached_input_tokens, batch_id, status, async_header, clock_clamped, role, account, "
+            "record_id, request_id, trace, header, model, queue) SELECT '2026-05-06T10:00:00Z', 0, 1, 200, false, false, 'gateway', "
+            "'a' || n % 9, 'r' || n, 'c' || n, 't' || n, 'h' || n, 'm', 'standard' FROM generate_series(1, 20000) n"
+        )
+        cursor.execute("ANALYZE observation")
+        (found,) = requests_by_other_id(connection, "t77", account=None, most=10)
+    assert (found.account, found.request_id, found.link, found.of) == ("a5", "r77", "trace", 1)
+    searched = [line for line in plans if "observation" in line]
+    assert any("Index Scan on pk_observation" in line for line in searched)
+    assert not any("Seq Scan on observation" in line for line in searched)
