@@ -182,6 +182,8 @@ def _summary_text(summary: Summary, *, check: bool) -> str:
     if summary.merged:
         parts.append(f"{summary.merged:,} merged")
     text = f"{summary.read:,} {'looked at' if check else 'read'} = {' + '.join(parts)}"
+    if summary.joined:
+        text += f"; {summary.joined:,} request{'' if summary.joined == 1 else 's'} joined with the engine's figures"
     if summary.clamped:
         text += f"; {summary.clamped:,} clamped"
     if summary.earliest_us is not None and summary.latest_us is not None:
@@ -241,6 +243,7 @@ def _summary_json(summary: Summary) -> dict[str, object]:
         "reasons": {str(reason): count for reason, count in sorted(summary.refused.items()) if count},
         "skipped": {name: count for name, count in sorted(summary.skipped.items()) if count},
         "merged": summary.merged,
+        "joined": summary.joined,
         "clamped": summary.clamped,
         "earliest": _instant(summary.earliest_us),
         "latest": _instant(summary.latest_us),

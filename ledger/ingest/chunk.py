@@ -115,8 +115,9 @@ class Chunk:
         query = (
             f"SELECT line, reason, detail, {_ROW_SHA256.format(kind='kind')}, fields, readable_account, make_timestamp(received_us), "  # noqa: S608
             "CASE WHEN length(request_id) <= 200 AND NOT contains(request_id, chr(0)) THEN request_id END FROM ("
-            "SELECT judged.line, coalesce(judged.reason, 'conflict') AS reason, coalesce(judged.detail, conflict.detail) AS detail, "
-            "CASE WHEN judged.reason IS NULL THEN 'conflict' ELSE 'refused' END AS kind, fields, raw, readable_account, received_us, "
+            "SELECT judged.line, CASE WHEN conflict.record IS NULL THEN judged.reason ELSE 'conflict' END AS reason, "
+            "coalesce(conflict.detail, judged.detail) AS detail, "
+            "CASE WHEN conflict.record IS NULL THEN 'refused' ELSE 'conflict' END AS kind, fields, raw, readable_account, received_us, "
             f"{request_id} AS request_id "
             "FROM judged LEFT JOIN conflict USING (record) JOIN chunk_fields USING (record) "
             f"WHERE conflict.record IS NOT NULL{refused})"
@@ -177,13 +178,14 @@ class Chunk:
         rows = spread.project("line, reason, detail").limit(limit).fetchall()
         return tuple(rows)
 
-    def first_events(self, limit: int) -> tuple[dict[str, object], ...]:
-        """The first events, or observations with what joins them, as they would be stored."""
+    def first_events(self, limit: int, *, waiting: bool = False) -> tuple[dict[str, object], ...]:
+        """The first events, or observations with what joins them, as they would be stored; with `waiting`, those without tokens too."""
         judged = self.connection.table("judged")
         names = (*EVENT_FIELDS, *(name for name in OBSERVATION_NAMES if name in judged.columns))
         shown = {"received_at": "event_received_at::VARCHAR || '+00'"} | {name: name for name in OBSERVATION_NAMES}
         columns = ", ".join(shown.get(name, f"event_{name}") for name in names)
-        rows = judged.filter("reason IS NULL").project(columns).limit(limit).fetchall()
+        stored = "reason IS NULL" + (f" OR reason = '{Reason.USAGE_MISSING}'" if waiting else "")
+        rows = judged.filter(stored).project(columns).limit(limit).fetchall()
         return tuple(dict(zip(names, row, strict=True)) for row in rows)
 
     def first_identity(self) -> tuple[str, str] | None:

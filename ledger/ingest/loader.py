@@ -56,7 +56,7 @@ class Summary:
     """What became of the rows that were read: read = new + duplicate + conflict + refused + skipped + merged.
 
     `skipped` are no requests, by the mapping's names for them. `merged` became part of a request that has another row, or wait for one.
-    Instants are those of accepted rows.
+    `joined` are requests, not rows: they have the figures of their engines now, and had none before. Instants are those of accepted rows.
     """
 
     read: int = 0
@@ -67,6 +67,7 @@ class Summary:
     skipped: Counter[str] = field(default_factory=Counter)
     merged: int = 0
     clamped: int = 0
+    joined: int = 0
     earliest_us: int | None = None
     latest_us: int | None = None
 
@@ -80,6 +81,7 @@ class Summary:
         self.skipped += other.skipped
         self.merged += other.merged
         self.clamped += other.clamped
+        self.joined += other.joined
         self.earliest_us = min((at for at in (self.earliest_us, other.earliest_us) if at is not None), default=None)
         self.latest_us = max((at for at in (self.latest_us, other.latest_us) if at is not None), default=None)
 
@@ -199,7 +201,8 @@ def _as_committed(chunk: Chunk, batch: Batch) -> Summary:
     refused[Reason.FUTURE if more > 0 else Reason.USAGE_MISSING] += more
     return Summary(
         read=batch.read, new=batch.new, duplicate=batch.duplicate, conflict=batch.conflict, refused=+refused,
-        skipped=chunk.skipped.copy(), merged=batch.merged, clamped=batch.clamped, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+        skipped=chunk.skipped.copy(), merged=batch.merged, clamped=batch.clamped, joined=batch.requests_joined,
+        earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
     )  # fmt: skip
 
 
@@ -294,14 +297,14 @@ class _Loader:
         lock_joins(connection)
         pair_observations(connection)
         fault_point("ingest.after_pairs")
-        form_requests(connection, batch_id, author=self.author, at=self.database.now())
+        joined = form_requests(connection, batch_id, author=self.author, at=self.database.now())
         fates = fates_of_observations(connection)
         refused = chunk.refused.copy()
         refused[Reason.USAGE_MISSING] = len(fates.waiting)
         summary = Summary(
             read=chunk.read, new=fates.new, duplicate=fates.duplicate, conflict=len(fates.conflicts), refused=+refused,
-            skipped=chunk.skipped.copy(), merged=fates.merged, clamped=chunk.clamped, earliest_us=chunk.earliest_us,
-            latest_us=chunk.latest_us,
+            skipped=chunk.skipped.copy(), merged=fates.merged, clamped=chunk.clamped, joined=joined,
+            earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
         )  # fmt: skip
         self._store_counts(connection, chunk, batch_id, summary)
         if refused or fates.conflicts:
@@ -318,7 +321,7 @@ class _Loader:
                 batch_id=batch_id, source=self.records.name, content_sha256=self.records.sha256, mapping=self.records.mapping.name,
                 mapping_sha256=self.records.mapping.sha256, chunk=chunk.number, chunk_rows=self.chunk_rows, read=summary.read,
                 new=summary.new, duplicate=summary.duplicate, conflict=summary.conflict, refused=summary.refused.total(),
-                skipped=summary.skipped.total(), merged=summary.merged, clamped=summary.clamped,
+                skipped=summary.skipped.total(), merged=summary.merged, clamped=summary.clamped, requests_joined=summary.joined,
                 loaded_at=self.database.now(), author=self.author,
             ),
         )  # fmt: skip

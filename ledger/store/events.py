@@ -30,7 +30,8 @@ class IdentityTaken(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What one load did: `read` is the sum of the next six. `chunk` counts from 0 within the file of `content_sha256`."""
+    """What one load did: `read` is the sum of the next six, `requests_joined` how many requests it made whole. `chunk` counts from 0 within
+    the file of `content_sha256`."""
 
     batch_id: int
     source: str
@@ -47,6 +48,7 @@ class Batch:
     skipped: int = 0
     merged: int = 0
     clamped: int
+    requests_joined: int = 0
     loaded_at: datetime
     author: str
 

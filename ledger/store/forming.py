@@ -4,7 +4,9 @@ Takes the temporary table `arrived` and the pairs in `engine_request`; adds even
 depends on the set of the observations and not on their order. Source: specification, section 2; decision record halves.
 """
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from psycopg import sql
 
@@ -83,6 +85,10 @@ ORDER BY r.of_account, r.of_request,
     coalesce(o.e2e_us, o.queue_us + coalesce(o.inference_us, o.prefill_us + o.decode_us)) DESC NULLS LAST, o.record_id
 """
 
+# Of which an engine is asked first, and its gateway where it says nothing; of all others the gateway. Of cached tokens the greater counts.
+_OF_ENGINE = ("queue_us", "prefill_us", "decode_us", "inference_us", "input_tokens", "output_tokens", "node")
+_CACHED = "cached_input_tokens"
+
 # The event's columns of a gateway's rows alone (g), and together with an engine's (e): receipt, status and header are the gateway's, the
 # times inside inference and the tokens the engine's, unless somebody has repaired the gateway's row: what was said there stands.
 _ALONE = {
@@ -94,12 +100,8 @@ _ALONE = {
 }
 _JOINED = {
     **_ALONE,
-    **{
-        name: f"CASE WHEN g.repaired THEN coalesce(g.{name}, e.{name}) ELSE coalesce(e.{name}, g.{name}) END"
-        for name in ("queue_us", "prefill_us", "decode_us", "inference_us", "input_tokens", "output_tokens", "node")
-    },
-    "cached_input_tokens": "CASE WHEN g.repaired THEN g.cached_input_tokens "
-    "ELSE greatest(e.cached_input_tokens, g.cached_input_tokens) END",
+    **{name: f"CASE WHEN g.repaired THEN coalesce(g.{name}, e.{name}) ELSE coalesce(e.{name}, g.{name}) END" for name in _OF_ENGINE},
+    _CACHED: f"CASE WHEN g.repaired THEN g.{_CACHED} ELSE greatest(e.{_CACHED}, g.{_CACHED}) END",
     "ttft_us": "coalesce(g.whole_ttft_us, e.ttft_us)",
     "e2e_us": "coalesce(g.whole_e2e_us, e.e2e_us)",
     "cold_start": "coalesce(g.cold_start, e.cold_start)",
@@ -112,7 +114,7 @@ _AGREES = (
 )
 _FORM = f"""
 SELECT {", ".join(f"CASE WHEN joins THEN j.{name} ELSE {alone} END AS {name}" for name, alone in _ALONE.items())},
-    g.request_id AS of_request, g.records, g.stands_otherwise, joins, e.engine_account, e.engine_request
+    g.request_id AS of_request, g.records, g.has_figures, g.stands_otherwise, joins, e.engine_account, e.engine_request
 FROM answer g
 LEFT JOIN engine_sum e ON e.of_account = g.account AND e.of_request = g.request_id AND g.place = 1
 CROSS JOIN LATERAL (SELECT {", ".join(f"{value} AS {name}" for name, value in _JOINED.items())}) j
@@ -181,6 +183,7 @@ UPDATE engine_request r SET merged = joins AND (complete OR decided) FROM formed
 WHERE r.account = f.engine_account AND r.request_id = f.engine_request AND merged <> (joins AND (complete OR decided));
 """
 _LOST = "SELECT count(*) FROM formed WHERE complete AND NOT decided AND latest IS NULL AND NOT placed"
+_JOINED_NOW = "SELECT count(*) FROM formed WHERE joins AND NOT has_figures AND complete AND NOT decided"
 _RECORDS = "SELECT account, request_id, placed, unnest(records) AS record_id FROM formed"
 _WAITED = """
 SELECT o.refused_sha256 FROM formed_record r
@@ -197,7 +200,8 @@ SELECT account, received_at, -1 FROM withdrawn UNION ALL SELECT account, receive
 
 
 def form_requests(connection: Connection, batch_id: int, *, author: str, at: datetime) -> int:
-    """Form the events of all requests that the added rows touch; gives how many events or revisions were added.
+    """Form the events of all requests that the added rows touch; gives how many of them have the figures of their engines now and had
+    none before.
 
     Under the lock of `lock_joins`, after pairing; no request is corrected or withdrawn from here until the transaction ends. Raises
     IdentityTaken if another load is adding one of them.
@@ -218,15 +222,15 @@ def form_requests(connection: Connection, batch_id: int, *, author: str, at: dat
         cursor.execute(sql.SQL(_STANDING).format(**standing))
         cursor.execute(sql.SQL(_WITHDRAW).format(gone=sql.SQL(_GONE), **values))
         cursor.execute(sql.SQL(_PLACE).format(fields=column_list(EVENT_FIELDS), batch_id=sql.Literal(batch_id)))
-        placed = cursor.rowcount
         [(lost,)] = cursor.execute(_LOST).fetchall()
         if lost:  # another load adds the same events at this moment, another way
             raise IdentityTaken
+        [(joined,)] = cursor.execute(_JOINED_NOW).fetchall()
         cursor.execute(_KEEP)
         put_aside(cursor, "formed_record", _RECORDS)
         put_aside(cursor, "waited", _WAITED)
         cursor.execute(sql.SQL(_RESOLVE).format(**values))
-    return placed
+    return int(joined)
 
 
 def changed_events(connection: Connection) -> list[tuple[str, datetime, int]]:
@@ -238,3 +242,28 @@ def mark_formed(connection: Connection) -> None:
     """Make the days of what was formed stale: the last act of the transaction."""
     if fetch(connection, "SELECT EXISTS (SELECT FROM withdrawn) OR EXISTS (SELECT FROM formed WHERE placed)") == [(True,)]:
         change_many(connection, sql.SQL(_CHANGED))
+
+
+def is_joined(connection: Connection, account: str, request_id: str) -> bool | None:
+    """Whether the request has the figures of its engine; None if it was formed of no observations."""
+    query = "SELECT joined FROM formed_request WHERE account = %(account)s AND request_id = %(request_id)s"
+    rows = fetch(connection, query, {"account": account, "request_id": request_id})
+    return rows[0][0] if rows else None
+
+
+def taken_columns(role: str, rows: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The columns that an event takes from one of these rows of a role, if those of the other role say `others` (none: it is not joined).
+
+    They are those of which the role is asked first, and those of which one of the others says nothing; none that no row says anything of.
+    """
+
+    def is_taken(name: str) -> bool:
+        if all(row[name] is None for row in rows):
+            return False
+        if not others or any(other[name] is None for other in others):
+            return True
+        if name == _CACHED:
+            return bool(max(row[name] or 0 for row in rows) > max(other[name] for other in others))
+        return (name in _OF_ENGINE) == (role == "engine")
+
+    return tuple(filter(is_taken, COMPARED_FIELDS))

@@ -85,8 +85,10 @@ WINDOW event AS (PARTITION BY formed.account, formed.request_id, arrived.added O
 """
 _FATES = f"""
 SELECT record, foreign_to, differing, CASE
-    WHEN refused_sha256 IS NOT NULL AND (differing IS NOT NULL OR (added AND waits) OR (NOT added AND NOT EXISTS (
-        SELECT FROM formed_request d WHERE d.account = h.account AND d.of_request = h.request_id))) THEN 'waiting'
+    WHEN refused_sha256 IS NOT NULL AND ((added AND waits) OR (NOT added AND NOT EXISTS (
+        SELECT FROM formed_request d WHERE d.account = h.account AND d.of_request = h.request_id))
+        OR (differing IS NOT NULL AND EXISTS (
+        SELECT FROM quarantine q WHERE q.row_sha256 = h.refused_sha256 AND q.reason <> 'conflict'))) THEN 'waiting'
     WHEN differing IS NOT NULL THEN 'conflict'
     WHEN NOT added THEN 'duplicate'
     WHEN role = 'engine' THEN 'merged'

@@ -220,8 +220,8 @@ def resolve(connection: Connection, wanted: RowFilter, *, resolution: str, reaso
     return sorted(one for (one,) in fetch(connection, statement))
 
 
-def conflicts_of(connection: Connection, account: str, request_id: str) -> list[RefusedRow]:
-    """The waiting rows in conflict with this request."""
+def conflicts_of(connection: Connection, account: str | None, request_id: str) -> list[RefusedRow]:
+    """The waiting rows in conflict with this request, or (None) with those of any account under this id."""
     query = sql.SQL("SELECT {} FROM {} WHERE {} AND {} ORDER BY quarantine_id").format(
         _COLUMNS, _TABLES, RowFilter(account=account, request_id=request_id).condition(), IN_CONFLICT
     )

@@ -65,6 +65,13 @@ batch = Table(
     Column("author", Text, nullable=False),
     Column("rows_skipped", BigInteger, nullable=False, server_default=text("0"), comment="records that are no requests"),
     Column("rows_merged", BigInteger, nullable=False, server_default=text("0"), comment="halves that made no request of their own"),
+    Column(
+        "requests_joined",
+        BigInteger,
+        nullable=False,
+        server_default=text("0"),
+        comment="that have the figures of their engines by this load",
+    ),
     CheckConstraint("rows_read = rows_new + rows_duplicate + rows_conflict + rows_refused + rows_skipped + rows_merged", name="adds_up"),
 )
 

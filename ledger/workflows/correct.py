@@ -11,9 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ledger.errors import LedgerError
-from ledger.ingest.given import Given
-from ledger.ingest.mapping_file import built_in_mappings
-from ledger.ingest.resubmission import canonical_mapping, check_values, judged_rows, record_number, with_values
+from ledger.ingest.resubmission import canonical_mapping, check_values, judged_rows, with_values
 from ledger.store.cells import change_events
 from ledger.store.connection import Connection
 from ledger.store.database import Database
@@ -28,7 +26,8 @@ from ledger.store.events import (
     stage_events,
     staged_fields,
 )
-from ledger.store.quarantine import RowFilter, conflicts_of, resolve
+from ledger.store.quarantine import RowFilter, resolve
+from ledger.workflows.conflict import rows_as_corrected
 from ledger.workflows.void import the_request
 
 
@@ -83,11 +82,12 @@ def correct_request(
             raise LedgerError(f"{request_id} has these values already", cure="nothing to do")
         withdrawn = add_void(connection, current, kind="correct", reason=reason, author=author, voided_at=database.now())
         _add(connection, database, current, fields, author=author)
-        settled = _settle_conflicts(connection, fields, reason=reason, author=author, at=database.now())
+        agreeing = RowFilter(ids=rows_as_corrected(connection, fields, at=database.now()))
+        settled = resolve(connection, agreeing, resolution="corrected", reason=reason, author=author, at=database.now())
         before = [(current.account, current.fields["received_at"], -1)] if withdrawn else []
         change_events(connection, [*before, (current.account, fields["received_at"], 1)])
         return Corrected(
-            account=current.account, request_id=request_id, revision=current.revision + 1, changes=changes, conflicts=settled,
+            account=current.account, request_id=request_id, revision=current.revision + 1, changes=changes, conflicts=tuple(settled),
             revived=current.voided,
         )  # fmt: skip
 
@@ -105,28 +105,6 @@ def _add(connection: Connection, database: Database, current: Revision, fields: 
             author=author,
         ),
     )  # fmt: skip
-
-
-def _settle_conflicts(connection: Connection, fields: dict[str, Any], *, reason: str, author: str, at: datetime) -> tuple[int, ...]:
-    """Mark the rows in conflict that say what is stored now. Those that a mapping of somebody's own has read need it to be compared."""
-    settled = []
-    built_in = list(built_in_mappings().values())
-    for row in conflicts_of(connection, fields["account"], fields["request_id"]):
-        filled = (mapping.filled(Given.of_fields(row.fields)) for mapping in built_in)
-        mapping = next((mapping for mapping in filled if mapping.sha256 == row.mapping_sha256), None)
-        if mapping is None:
-            continue
-        number = record_number(row.fields)
-        with judged_rows([row.fields], mapping, now=at, sources=[row.source], records=[number] if number else ()) as chunk:
-            if chunk.events and _as_stored(chunk.first_events(1)[0], fields):
-                settled.append(row.quarantine_id)
-    return tuple(resolve(connection, RowFilter(ids=settled), resolution="corrected", reason=reason, author=author, at=at))
-
-
-def _as_stored(event: Mapping[str, object], fields: Mapping[str, Any]) -> bool:
-    compared = {**event, "received_at": datetime.fromisoformat(str(event["received_at"]))}
-    # An observation has another request_id than its request; it was found by that of its request.
-    return all(compared[name] == fields[name] for name in EVENT_FIELDS if name not in ("clock_clamped", "request_id"))
 
 
 def _text(value: object) -> str | None:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import psycopg
 
 from ledger.errors import LedgerError
+from ledger.fault_point import fault_point
 from ledger.ingest.chunk import Chunk
 from ledger.ingest.event_rules import Reason
 from ledger.ingest.mapping import Role
@@ -59,6 +60,7 @@ _STAYS_AS_IT_IS = str(Reason.CONFLICT), "a half that waits for its tokens stays 
 
 Outcome: TypeAlias = tuple[str, str]  # of a row, and the detail
 Change: TypeAlias = tuple[str, datetime, int]  # account, instant and number of events, as `cells.change_events` takes them
+Stored: TypeAlias = tuple[dict[int, Outcome], list[Change], int]  # by record, what changed, and how many requests became whole
 ValuesOf: TypeAlias = Callable[[list[RefusedRow]], Mapping[int, Values]]
 
 
@@ -155,7 +157,10 @@ class Requeue:
         for _ in range(ATTEMPTS):
             try:
                 with self.database.begin() as connection:
-                    return self._piece(connection, wanted, values_of, after, end, dry_run=False)
+                    done = self._piece(connection, wanted, values_of, after, end, dry_run=False)
+                    fault_point("requeue.before_commit")
+                fault_point("requeue.after_commit")
+                return done
             except (IdentityTaken, psycopg.OperationalError) as error:
                 if not _lost_a_race(error):
                     raise
@@ -174,6 +179,7 @@ class Requeue:
         done: list[Resubmission] = []
         changes: list[Change] = []
         groups = alike([(row, values[row.quarantine_id]) for row in sent], self.mappings)
+        fault_point("requeue.before_store")
         # Engines first: a gateway's row without tokens may wait for one of them.
         for group in sorted(groups, key=lambda group: group.role is not Role.ENGINE):
             done_with, changed = self._send(connection, group)
@@ -183,6 +189,7 @@ class Requeue:
         accepted = [one.quarantine_id for one in told.values() if not one.refused]
         if not dry_run:
             at = self.database.now()
+            fault_point("requeue.before_resolve")
             resolve(connection, RowFilter(ids=accepted), resolution="requeued", reason=self.reason, author=self.author, at=at)
             add_resubmissions(connection, done)
             change_events(connection, changes)
@@ -196,7 +203,7 @@ class Requeue:
             outcomes |= {record: (SKIPPED, kind) for record, kind in chunk.skipped_records().items()}
             clamped = len(chunk.clamped_records())
             store = self._store_events if group.role is None else self._store_observations
-            stored, changes = store(connection, group, chunk, batch_id)
+            stored, changes, joined = store(connection, group, chunk, batch_id)
             outcomes |= stored
         told = [outcomes[record] for record in group.records]
         done = [
@@ -215,14 +222,12 @@ class Requeue:
             Batch(
                 batch_id=batch_id, source=group.rows[0].source, content_sha256=hashlib.sha256(content.encode()).hexdigest(),
                 mapping=group.mapping.name, mapping_sha256=group.mapping.sha256, chunk=0, chunk_rows=len(told), read=len(told), **known,
-                refused=counts.total(), clamped=clamped, loaded_at=now, author=self.author,
+                refused=counts.total(), clamped=clamped, requests_joined=joined, loaded_at=now, author=self.author,
             ),
         )  # fmt: skip
         return done, changes
 
-    def _store_events(
-        self, connection: Connection, group: AlikeRows, chunk: Chunk, batch_id: int
-    ) -> tuple[dict[int, Outcome], list[Change]]:
+    def _store_events(self, connection: Connection, group: AlikeRows, chunk: Chunk, batch_id: int) -> Stored:
         """Store the rows as whole requests; gives what became of each that is good, by its record, and which events changed."""
         with chunk.event_stream(batch_id=None) as stream:
             stage_events(connection, stream)
@@ -234,11 +239,9 @@ class Requeue:
         outcomes |= {record: (NEW, "") for record, _, _ in inserted}
         outcomes |= {record: (str(Reason.CONFLICT), detail) for record, detail in staged_conflicts(connection)}
         unstage(connection)
-        return outcomes, [(account, received_at, 1) for _, account, received_at in inserted]
+        return outcomes, [(account, received_at, 1) for _, account, received_at in inserted], 0
 
-    def _store_observations(
-        self, connection: Connection, group: AlikeRows, chunk: Chunk, batch_id: int
-    ) -> tuple[dict[int, Outcome], list[Change]]:
+    def _store_observations(self, connection: Connection, group: AlikeRows, chunk: Chunk, batch_id: int) -> Stored:
         """The same of observations, as the loader stores them; those that have waited for tokens take what was set."""
         assert group.role is not None
         with chunk.observation_stream(group.role) as stream:
@@ -246,13 +249,13 @@ class Requeue:
         outcomes = dict.fromkeys(repair_waiting(connection, batch_id, group.hashes), _STAYS_AS_IT_IS)
         add_observations(connection, batch_id)
         pair_observations(connection)
-        form_requests(connection, batch_id, author=self.author, at=self.database.now())
+        joined = form_requests(connection, batch_id, author=self.author, at=self.database.now())
         conflicts = dict(fates_of_observations(connection).conflicts)
         # Those that still wait are refused as they were judged.
         outcomes |= {record: (fate, conflicts.get(record, "")) for record, fate in each_fate(connection).items() if fate != WAITING}
         changes = changed_events(connection)
         unstage_observations(connection)
-        return outcomes, changes
+        return outcomes, changes, joined
 
 
 def _lost_a_race(error: Exception) -> bool:

@@ -81,8 +81,11 @@ def test_halves_and_conflicts_say_what_comes_next(tmp_path: Path, run_ledger: Ru
     for role, file, words in (
         ("gateway", gateways, "  2 usage_missing: without tokens; they wait for their engine's rows"),
         ("engine", engines, "  merged: joined with their gateway's rows, or waiting for them"),
+        ("gateway", gateways, "= 0 new + 1 duplicate + 0 conflict + 1 refused (1 usage_missing)\n"),
     ):
-        assert words in run_ledger("ingest", "--mapping", MAPPINGS / f"{role}-half.yaml", file).stdout
+        said = run_ledger("ingest", "--mapping", MAPPINGS / f"{role}-half.yaml", file).stdout
+        assert words in said
+        assert ("+ 1 merged; 1 request joined with the engine's figures; 2026" in said) == (role == "engine")
     checked = run_ledger("ingest", "--check", "--mapping", MAPPINGS / "engine-half.yaml", engines).stdout
     assert "no requests by themselves" in checked and "  would store as engine's half: " in checked
     rows = write_rows(tmp_path / "rows.csv", [row(request_id="r"), row(request_id="r", tokens=11)])

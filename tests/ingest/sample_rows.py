@@ -29,5 +29,5 @@ def counts(read: int = 0, new: int = 0, duplicate: int = 0, conflict: int = 0, c
     refused = sum(reasons.values())
     return {
         "read": read, "new": new, "duplicate": duplicate, "conflict": conflict, "refused": refused, "reasons": reasons, "skipped": {},
-        "merged": 0, "clamped": clamped,
+        "merged": 0, "joined": 0, "clamped": clamped,
     }  # fmt: skip

@@ -16,6 +16,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.conftest import ROOT, ledger_on
+from tests.ingest.gateway_logs import vllm_span, write_nginx_log, write_vllm_traces
 from tests.ingest.sample_rows import GOLDEN
 
 Row = dict[str, Any]
@@ -213,41 +214,6 @@ def test_what_cannot_be_settled_is_refused_with_the_reason_and_the_cure(name: st
     assert message == f"error: {file}: {REFUSED[name]}" and cure.strip()
 
 
-# Spans as vLLM sends them.
-
-
-def _span(trace: str, span: str, request: str, at_ns: int, **attributes: float | int) -> Row:
-    """A span of 0.2 s unless attributes say otherwise."""
-    times = {"time_in_queue": 0.01, "time_to_first_token": 0.05, "time_in_model_prefill": 0.04, "time_in_model_decode": 0.14,
-             "time_in_model_inference": 0.18, "e2e": 0.2}  # fmt: skip
-    values: dict[str, Row] = {"gen_ai.request.id": {"stringValue": request}}
-    values |= {f"gen_ai.latency.{name}": {"doubleValue": attributes.pop(name, value)} for name, value in times.items()}
-    values |= {f"gen_ai.usage.{name}": {"intValue": str(attributes.pop(name, 100))} for name in ("prompt_tokens", "completion_tokens")}
-    assert not attributes
-    return {
-        "traceId": trace, "spanId": span, "name": "llm_request", "kind": 2, "startTimeUnixNano": str(at_ns),
-        "attributes": [{"key": key, "value": value} for key, value in values.items()],
-    }  # fmt: skip
-
-
-def _traces(path: Path, spans: list[Row]) -> Path:
-    """A line for each of them, as an exporter writes it."""
-    lines = [{"resourceSpans": [{"resource": {}, "scopeSpans": [{"scope": {"name": "vllm"}, "spans": [span]}]}]} for span in spans]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return path
-
-
-def _nginx(path: Path, rows: list[tuple[str, float, int, float, str | None]], account: str) -> Path:
-    """A log of these: id, second of the minute, status, seconds that it took, trace."""
-    with path.open("w") as file:
-        for id_, second, status, took, trace in rows:
-            line = {"msec": f"{1778032800 + second + took:.3f}", "request_id": id_, "status": status, "request_time": f"{took:.3f}",
-                    "upstream_response_time": f"{took:.3f}" if status == 200 else "-", "customer": account, "model": "deepseek-v4",
-                    "traceparent": f"00-{trace}-00f067aa0ba902b7-01" if trace else ""}  # fmt: skip
-            file.write(json.dumps(line) + "\n")
-    return path
-
-
 def _load(run_ledger: Run, *files: Path) -> Row:
     """The parts of the total that are not 0."""
     result = run_ledger("ingest", "--format", "json", *files, now=NOW)
@@ -259,14 +225,14 @@ def _load(run_ledger: Run, *files: Path) -> Row:
 def test_every_gateway_meets_its_engine_by_trace_or_header(run_ledger: Run, query: Query, tmp_path: Path) -> None:
     start = 1778033730_200000000
     spans = [
-        _span("0" * 31 + "a", "0" * 15 + "1", "chatcmpl-l1", start, prompt_tokens=1830, completion_tokens=96),
-        _span("0" * 31 + "b", "0" * 15 + "2", "cmpl-ai-1-0", start + 1500 * 10**9, prompt_tokens=1830),
-        _span("4bf92f3577b34da6a3ce929d0e0e4e01", "0" * 15 + "3", "chatcmpl-random", start + 900 * 10**9),  # Envoy, by trace
-        _span("4bf92f3577b34da6a3ce929d0e0e4f01", "0" * 15 + "4", "chatcmpl-random", start + 2100 * 10**9),  # nginx, by trace
+        vllm_span("0" * 31 + "a", "0" * 15 + "1", "chatcmpl-l1", start, prompt_tokens=1830, completion_tokens=96),
+        vllm_span("0" * 31 + "b", "0" * 15 + "2", "cmpl-ai-1-0", start + 1500 * 10**9, prompt_tokens=1830),
+        vllm_span("4bf92f3577b34da6a3ce929d0e0e4e01", "0" * 15 + "3", "chatcmpl-random", start + 900 * 10**9),  # Envoy, by trace
+        vllm_span("4bf92f3577b34da6a3ce929d0e0e4f01", "0" * 15 + "4", "chatcmpl-random", start + 2100 * 10**9),  # nginx, by trace
     ]
     sglang = json.loads((FORMATS / "sglang.log").read_text().splitlines()[0]) | {"id": "ng-2", "request_received_ts": 1778035836.51}
     (tmp_path / "sglang.log").write_text(json.dumps(sglang) + "\n")
-    assert _load(run_ledger, _traces(tmp_path / "spans.jsonl", spans), tmp_path / "sglang.log") == {"merged": 5}
+    assert _load(run_ledger, write_vllm_traces(tmp_path / "spans.jsonl", spans), tmp_path / "sglang.log") == {"merged": 5}
     rows = query(
         f"SELECT request_id, revision, {AT}, queue_us, inference_us, ttft_us, e2e_us, {TOKENS}, async_header FROM event "  # noqa: S608
         "WHERE request_id IN ('chatcmpl-l1', 'ng-1', 'ng-2') OR request_id LIKE 'ai-1/%' OR request_id LIKE 'ev-1/%' ORDER BY revision DESC"
@@ -285,17 +251,17 @@ def test_every_gateway_meets_its_engine_by_trace_or_header(run_ledger: Run, quer
 def test_a_span_exported_twice_is_one_and_spans_with_one_header_are_two(run_ledger: Run, query: Query, tmp_path: Path) -> None:
     """Fault 27, with a log that has the trace and with one that has the header alone."""
     first, second = "c" * 32, "d" * 32
-    spans = [_span(trace, "0" * 15 + "1", "chatcmpl-again", at * 10**9) for trace, at in ((first, 1778032801), (second, 1778032803))]
-    assert _load(run_ledger, _traces(tmp_path / "spans.jsonl", [spans[0], spans[0], spans[1]])) == {"merged": 2, "duplicate": 1}
-    assert _load(run_ledger, _traces(tmp_path / "retried.jsonl", spans[:1])) == {"duplicate": 1}
-    log = _nginx(tmp_path / "log.jsonl", [("again-1", 1, 200, 0.5, first), ("again-2", 3, 200, 0.5, second)], "fault-27")
+    spans = [vllm_span(trace, "0" * 15 + "1", "chatcmpl-again", at * 10**9) for trace, at in ((first, 1778032801), (second, 1778032803))]
+    assert _load(run_ledger, write_vllm_traces(tmp_path / "spans.jsonl", [spans[0], spans[0], spans[1]])) == {"merged": 2, "duplicate": 1}
+    assert _load(run_ledger, write_vllm_traces(tmp_path / "retried.jsonl", spans[:1])) == {"duplicate": 1}
+    log = write_nginx_log(tmp_path / "log.jsonl", [("again-1", 1, 200, 0.5, first), ("again-2", 3, 200, 0.5, second)], "fault-27")
     assert _load(run_ledger, log) == {"new": 2}
     rows = query("SELECT request_id, input_tokens, output_tokens FROM event WHERE account = 'fault-27' ORDER BY request_id")
     assert [tuple(row.values()) for row in rows] == [("again-1", 100, 100), ("again-2", 100, 100)]
 
-    by_header = [_span(trace * 32, "0" * 15 + "1", "chatcmpl-same", 1778032805 * 10**9) for trace in ("e", "f")]
-    log = _nginx(tmp_path / "headers.jsonl", [("same", 5, 200, 0.5, None)], "fault-27")
-    assert _load(run_ledger, _traces(tmp_path / "headers-spans.jsonl", by_header), log) == {"merged": 2, "refused": 1}
+    by_header = [vllm_span(trace * 32, "0" * 15 + "1", "chatcmpl-same", 1778032805 * 10**9) for trace in ("e", "f")]
+    log = write_nginx_log(tmp_path / "headers.jsonl", [("same", 5, 200, 0.5, None)], "fault-27")
+    assert _load(run_ledger, write_vllm_traces(tmp_path / "headers-spans.jsonl", by_header), log) == {"merged": 2, "refused": 1}
     waiting = query("SELECT of_request, merged FROM engine_request WHERE request_id LIKE '%/chatcmpl-same'")
     assert waiting == [{"of_request": None, "merged": False}] * 2
 
@@ -303,9 +269,9 @@ def test_a_span_exported_twice_is_one_and_spans_with_one_header_are_two(run_ledg
 def test_requests_that_the_client_cut_are_in_the_gateways_log_alone(run_ledger: Run, query: Query, tmp_path: Path) -> None:
     """Fault 28: 10 rows, two of them 499, 8 spans; cut at 120 ms it is outside the objective, at 2 s late."""
     rows = [(f"cut-{n}", float(n), 200, 0.25, None) for n in range(8)]
-    log = _nginx(tmp_path / "log.jsonl", [*rows, ("cut-8", 8, 499, 0.12, None), ("cut-9", 9, 499, 2.0, None)], "fault-28")
-    spans = [_span(f"{n + 1:032x}", f"{n + 1:016x}", f"chatcmpl-cut-{n}", 1778032800_010000000 + n * 10**9) for n in range(8)]
-    assert _load(run_ledger, _traces(tmp_path / "spans.jsonl", spans), log) == {"merged": 8, "new": 10}
+    log = write_nginx_log(tmp_path / "log.jsonl", [*rows, ("cut-8", 8, 499, 0.12, None), ("cut-9", 9, 499, 2.0, None)], "fault-28")
+    spans = [vllm_span(f"{n + 1:032x}", f"{n + 1:016x}", f"chatcmpl-cut-{n}", 1778032800_010000000 + n * 10**9) for n in range(8)]
+    assert _load(run_ledger, write_vllm_traces(tmp_path / "spans.jsonl", spans), log) == {"merged": 8, "new": 10}
     found = query("SELECT status, e2e_us, queue_us, input_tokens FROM event WHERE account = 'fault-28' ORDER BY request_id")
     cut = [(499, 120_000, None, None), (499, 2_000_000, None, None)]
     assert [tuple(row.values()) for row in found] == [(200, 250_000, 10_000, 100)] * 8 + cut

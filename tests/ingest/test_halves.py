@@ -62,6 +62,23 @@ def test_a_half_that_comes_later_makes_a_revision_with_the_reason(halves: Halves
     assert halves.run_ledger("verify", "--cells").exit_code == 0
 
 
+def test_a_load_says_how_many_requests_have_their_engines_figures_by_it(halves: Halves) -> None:
+    rows = [gateway(f"g{n}", n, call=f"c{n}", trace=f"t{n}") for n in range(6)]
+    tokens = {"in": 7, "out": 8}
+    assert halves.load(*rows[:3], rows[3] | tokens)["joined"] == 0
+    spans = [engine(f"s{n}", f"g{n}", n, trace=f"t{n}") for n in range(6)]
+    spans[2] |= {"run_ms": 900}  # contradicts its gateway's row
+    assert halves.load(*spans[:5])["joined"] == 3
+    assert halves.load(*spans[:5])["joined"] == 0
+    assert halves.load(engine("second", "g0", trace="t0"))["joined"] == 0  # another choice of one that is joined
+    assert halves.load(gateway("a", 0, call="c0", trace="t0"))["joined"] == 0  # another row of its answer
+    assert halves.load(rows[4], rows[5] | tokens)["joined"] == 1
+    assert halves.run_ledger("correct", "g5", "--account", "acme", "--set", "output_tokens=9", "--reason", "meter").exit_code == 0
+    assert halves.load(*spans[5:])["joined"] == 0  # somebody has decided about it
+    assert [name for name, row in halves.current().items() if row[1] is not None] == ["a", "g1", "g3", "g4"]
+    assert halves.query("SELECT sum(requests_joined)::int AS n FROM batch") == [{"n": 4}]
+
+
 def test_choices_are_one_request_with_the_prompt_once_and_the_slowest_ones_time(halves: Halves) -> None:
     choices = [engine(f"s{run_ms}", "g", trace="t", run_ms=run_ms, out=out) for run_ms, out in ((300, 5), (480, 6), (200, 7))]
     halves.load(choices[0])
@@ -244,7 +261,9 @@ def test_a_load_of_halves_killed_at_any_step_ends_as_if_it_had_not_been(
         process.communicate()
         assert process.returncode == -9
         (process,) = _load(files, database_url)
-        assert (process.communicate(), process.returncode)[1] == 0
+        said, errors = process.communicate()
+        assert process.returncode == 0, errors.decode()
+    assert "; 20 requests joined with the engine's figures; " in said.decode()
     assert len(halves.current()) == 20 and halves.unjoined() == []
     assert halves.query("SELECT count(*), count(DISTINCT record_id) AS ids FROM observation") == [{"count": 60, "ids": 60}]
 

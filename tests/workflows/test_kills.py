@@ -1,4 +1,4 @@
-"""Kill -9 at random moments of loading and at every step of settling: the same command run again ends as if nothing had happened."""
+"""Kill -9 while files are loaded, rows are sent in again and months are settled: the same command again ends as if nothing had happened."""
 
 import os
 import random
@@ -6,11 +6,15 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psycopg
 from click.testing import Result
+
+from tests.conftest import ledger_on
+from tests.ingest.halves import gateway, written
+from tests.ingest.sample_rows import MAPPINGS
 
 SEED = 20260501
 KILLS_PER_STEP = 5
@@ -23,11 +27,25 @@ INGEST_STEPS = [
 FINISH_STEPS = ["fold.before_commit", "rank.before_commit"]
 FRESHEN_STEPS = ["recompute.before_remove", "recompute.before_commit", "rank.before_commit"]
 SETTLE_STEPS = ["settle.after_contract", "settle.before_commit", "settle.after_commit", "settle.before_file"]
+REQUEUE_STEPS = ["requeue.before_store", "requeue.before_resolve", "requeue.before_commit", "requeue.after_commit"]
+KILLS_PER_REQUEUE_STEP = 2
+PIECE_ROWS = 10
+WHOLE_ROWS, HALF_ROWS = 30, 140  # more than all kills of them can commit
 CONTRACT = Path(__file__).parents[1] / "golden" / "cases" / "edges" / "contract.yaml"
 LOADED = "SELECT account, request_id, revision, received_at, inference_us, input_tokens FROM event ORDER BY request_id"
 REFUSED = "SELECT line, reason, row_sha256 FROM quarantine ORDER BY line"
 KEPT = """SELECT day_start, tier, late, sum(requests), sum(tokens_input) FROM cell GROUP BY 1, 2, 3 UNION ALL
     SELECT quarter_start, NULL, NULL, sum(requests), NULL FROM traffic GROUP BY 1 ORDER BY 1, 2, 3"""
+REQUEUED = (
+    LOADED,
+    KEPT,
+    "SELECT contract_id, spans::text FROM stale ORDER BY 1",
+    "SELECT source, line, resolution, resolution_reason, outcome, values_set FROM quarantine JOIN batch USING (batch_id) "
+    "LEFT JOIN resubmission USING (quarantine_id) ORDER BY source, line, outcome",
+    "SELECT record_id, repaired, refused_sha256, output_tokens FROM observation ORDER BY record_id",
+    "SELECT request_id, of_request, revision, joined FROM formed_request ORDER BY request_id",
+    "SELECT sum(rows_read), sum(rows_new), sum(rows_merged), sum(rows_refused) FROM batch",
+)
 STALE = "INSERT INTO stale (contract_id, spans) VALUES ('acme-bank-llm', '{[2026-05-03,2026-05-06)}')"
 
 
@@ -47,9 +65,20 @@ def write_month(folder: Path) -> Path:
     return path
 
 
-def run(url: str, *arguments: str | Path, fault: str = "") -> "subprocess.CompletedProcess[str]":
+def write_refused(folder: Path) -> tuple[Path, Path]:
+    """Requests without tokens, and rows of a gateway whose engine has told nothing, two of each call."""
+    header = "account,request_id,model,received_at,queue_us,inference_us,input_tokens,output_tokens"
+    rows = [f"acme-bank,r{n:04},deepseek-v4,2026-05-{1 + n % 28:02}T10:00:00+08:00,0,90000,1000," for n in range(WHOLE_ROWS)]
+    whole = folder / "whole.csv"
+    whole.write_text("\n".join([header, *rows]) + "\n")
+    calls = [(n, n % (HALF_ROWS // 2)) for n in range(HALF_ROWS)]
+    log = [gateway(f"g{n:04}", 50 * call, customer="acme-bank", call=f"c{call}") for n, call in calls]
+    return whole, written(folder / "gateway.jsonl", log)
+
+
+def run(url: str, *arguments: str | Path, fault: str = "", program: Sequence[str] = ("-m", "ledger")) -> "subprocess.CompletedProcess[str]":
     environment = os.environ | {"LEDGER_DATABASE_URL": url, "LEDGER_CHUNK_ROWS": str(CHUNK_ROWS), "LEDGER_FAULT": fault}
-    command = [sys.executable, "-m", "ledger", *map(str, arguments)]
+    command = [sys.executable, *program, *map(str, arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
@@ -86,6 +115,46 @@ def test_loading_killed_at_random_moments_is_ended_by_the_same_command(
         hits[step] += 1
         assert content(url) == expected
     record_property("kills", f"kills while loading, seed {SEED}: {dict(hits)}")
+
+
+def test_sending_rows_in_again_killed_at_random_moments_is_ended_by_the_same_command(
+    new_database: Callable[[], str], tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    whole, halves = write_refused(tmp_path)
+    mapping = ("--mapping", MAPPINGS / "gateway-half.yaml")
+    requeue = ("quarantine", "requeue", "--refused-for", "usage_missing", *mapping, "--set", "input_tokens=7", "--set", "output_tokens=8")
+    in_pieces = (
+        "-c",
+        f"from ledger.store import quarantine; quarantine.PIECE_ROWS = {PIECE_ROWS}; from ledger.cli.main import main; main()",
+    )
+
+    def send(url: str, fault: str = "") -> "subprocess.CompletedProcess[str]":
+        return run(url, *requeue, "--reason", "from the engine's log", fault=fault, program=in_pieces)
+
+    def stands(url: str) -> list[list[tuple[object, ...]]]:
+        with psycopg.connect(url) as connection:
+            return [connection.execute(query).fetchall() for query in REQUEUED]
+
+    undisturbed, url = new_database(), new_database()
+    for database in (undisturbed, url):
+        for command in (("contract", "add", CONTRACT), ("ingest", whole), ("ingest", *mapping, halves)):
+            assert ledger_on(database)(*command).exit_code == 0
+    assert send(undisturbed).returncode == 0
+    expected = stands(undisturbed)
+    chance, hits = random.Random(SEED), Counter[str]()
+    moments = REQUEUE_STEPS * KILLS_PER_REQUEUE_STEP
+    chance.shuffle(moments)
+    for step in moments:
+        killed = send(url, fault=f"{step}:{chance.randint(1, 2)}")
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        hits[step] += 1
+    assert 0 < sum(row[2] == "requeued" for row in stands(url)[3]) - WHOLE_ROWS < HALF_ROWS, "the kills should reach into the halves"
+    ended = send(url)
+    assert ended.returncode == 0, ended.stderr
+    assert stands(url) == expected
+    assert [row[2] for row in expected[3]] == ["requeued"] * (WHOLE_ROWS + HALF_ROWS)
+    assert ledger_on(url)("verify", "--cells").exit_code == 0
+    record_property("kills", f"kills while rows are sent in again, seed {SEED}: {dict(hits)}")
 
 
 def test_settling_killed_at_any_step_is_ended_by_the_same_command(
