@@ -23,8 +23,10 @@ from ledger.errors import LedgerError
 COMMANDS: dict[str, tuple[str, str]] = {
     "contract check": ("ledger.cli.contract:check", "Check contract files: every error and warning, without a database."),
     "contract add": ("ledger.cli.register:add", "Put contract versions into force."),
-    "contract list": ("ledger.cli.register:list_", "List the versions and when they are in force."),
-    "contract show": ("ledger.cli.register:show", "Print a stored version as it was added."),
+    "contract approve": ("ledger.cli.approve:approve", "Approve a version in a role, as it requires."),
+    "contract list": ("ledger.cli.versions:list_", "List the versions: when they are in force, and what they lack."),
+    "contract show": ("ledger.cli.versions:show", "Print a stored version as it was added."),
+    "contract history": ("ledger.cli.versions:history", "Show who added and approved the versions of a contract."),
     "ingest": ("ledger.cli.ingest:ingest", "Load telemetry files."),
     "formats": ("ledger.cli.formats:formats", "List the formats of telemetry, and print their mappings."),
     "quarantine list": ("ledger.cli.quarantine:list_rows", "Show the rows that were refused."),

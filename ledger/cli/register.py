@@ -1,17 +1,15 @@
-"""`ledger contract add | list | show`: contract files into the database, and what is there."""
+"""`ledger contract add`: contract files into the database."""
 
 from pathlib import Path
 
 import click
 
 from ledger.cli.contract import quoted
-from ledger.cli.options import author_option, echo_json, format_option, pass_database
+from ledger.cli.options import author_option, pass_database
 from ledger.cli.output import echo
+from ledger.cli.stored_version import short_hash, show_missing, version_words
 from ledger.contract.diagnostic import Severity
-from ledger.contract.model import Contract
-from ledger.contract.schedule import stretches
-from ledger.errors import LedgerError
-from ledger.store.contracts import StoredVersion, stored_versions
+from ledger.store.contracts import StoredVersion
 from ledger.store.database import Database
 from ledger.workflows.register import register_contracts
 
@@ -44,56 +42,12 @@ def add(database: Database, ctx: click.Context, files: tuple[Path, ...], author:
         echo(f"added {_title(version)}")
     for version in registered.already_there:
         echo(f"already there: {_title(version)}")
+    for version in (*registered.added, *registered.already_there):
+        show_missing(version, registered.missing[version.content_sha256])
     if registered.failed:
         echo("error: nothing was added\n  correct the files and add them again", err=True)
         ctx.exit(1)
 
 
-@click.command(name="list")
-@format_option
-@pass_database
-def list_(database: Database, output_format: str) -> None:
-    """List the stored versions with the days on which each is in force."""
-    with database.begin() as connection:
-        versions = stored_versions(connection)
-    rows = [_row(version, [other.contract for other in versions if other.contract.id == version.contract.id]) for version in versions]
-    if output_format == "json":
-        echo_json(rows)
-    elif not rows:
-        echo("no contracts yet; add one with: ledger contract add FILE", err=True)
-    else:
-        for row in rows:
-            echo(f"{row['contract']}  version {row['version']}  {row['in_force']}  {row['customer']}  {row['sha256'][:12]}")
-
-
-@click.command()
-@click.argument("contract_id", metavar="ID")
-@click.argument("version", type=click.IntRange(min=1), required=False)
-@pass_database
-def show(database: Database, contract_id: str, version: int | None) -> None:
-    """Print a stored version exactly as it was added; without VERSION the highest."""
-    with database.begin() as connection:
-        found = [stored for stored in stored_versions(connection, contract_id) if version in (None, stored.contract.version)]
-    if not found:
-        what = f"version {version} of contract {contract_id}" if version else f"contract {contract_id}"
-        raise LedgerError(f"there is no {what}", cure="see: ledger contract list", exit_code=1)
-    click.echo(found[-1].content, nl=False)
-
-
 def _title(version: StoredVersion) -> str:
-    return f"{version.contract.id} version {version.contract.version} ({version.file}, sha256 {version.content_sha256[:12]})"
-
-
-def _row(version: StoredVersion, versions: list[Contract]) -> dict[str, str]:
-    contract = version.contract
-    days = [f"{stretch.from_on} to {stretch.until_on or 'open'}" for stretch in stretches(versions) if stretch.version == contract.version]
-    return {
-        "contract": contract.id,
-        "version": str(contract.version),
-        "in_force": ", ".join(days) or "replaced",
-        "customer": contract.parties.customer.name,
-        "file": version.file,
-        "sha256": version.content_sha256,
-        "added_at": version.added_at.isoformat(),
-        "author": version.author,
-    }
+    return f"{version_words(version)} ({version.file}, {short_hash(version)})"

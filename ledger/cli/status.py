@@ -8,7 +8,7 @@ from datetime import datetime
 import click
 
 from ledger.cli.options import echo_json, format_option, pass_database
-from ledger.documents.number import grouped_count, instant_text
+from ledger.documents.number import grouped_count, instant_text, second_text
 from ledger.documents.text_table import Line, Span, Style, Table, write_lines
 from ledger.printable import printable
 from ledger.store.database import Database
@@ -47,14 +47,14 @@ def _lines(found: Status) -> Iterator[Line]:
         yield from _headed("Settled periods")
         table = Table("Contract", "Month", "State", "Settled at")
         for draft in found.drafts:
-            table.add_row(printable(draft.contract), draft.period, draft.state, _to_the_second(draft.settled_at))
+            table.add_row(printable(draft.contract), draft.period, draft.state, second_text(draft.settled_at))
         yield from table.lines()
     if found.loads:
         yield from _headed("Last loads (of a file that was loaded several times, all together)")
         table = Table("File", "Mapping", "At", "By", ">Read", ">New", ">Refused", ">In conflict")
         for load in found.loads:
             counts = (grouped_count(load.read), grouped_count(load.new), _figure(load.refused), _figure(load.conflict))
-            table.add_row(printable(load.file), printable(load.mapping), _to_the_second(load.at), printable(load.author), *counts)
+            table.add_row(printable(load.file), printable(load.mapping), second_text(load.at), printable(load.author), *counts)
         yield from table.lines()
 
 
@@ -67,11 +67,13 @@ def _waiting(found: Status) -> Iterator[Line]:
     for reason, number in found.quarantine.items():
         table.add_row(f"rows refused: {reason}", grouped_count(number), f"ledger quarantine list --reason {reason}")
     if found.unjoined:
-        since = "" if found.unjoined_since is None else f"load their gateway's log since {_to_the_second(found.unjoined_since)}; "
+        since = "" if found.unjoined_since is None else f"load their gateway's log since {second_text(found.unjoined_since)}; "
         since += "where several share a trace or header, none is joined"
         table.add_row("engines' requests without a gateway's", grouped_count(found.unjoined), since)
     if found.unassigned:
         table.add_row("requests without a contract", grouped_count(found.unassigned), "ledger contract add FILE")
+    if found.unapproved:
+        table.add_row("contract versions to be approved", grouped_count(found.unapproved), "ledger contract list --unapproved")
     for one in found.not_fresh:
         span = f", {one.start:%Y-%m-%d} to {one.end:%Y-%m-%d}" if one.start and one.end else ""
         what = "spans to compute again" if one.spans else "days whose cold starts are not ranked"
@@ -84,10 +86,6 @@ def _waiting(found: Status) -> Iterator[Line]:
 def _headed(words: str) -> Iterator[Line]:
     yield ()
     yield (Span(words, Style.BOLD),)
-
-
-def _to_the_second(instant: datetime) -> str:
-    return instant_text(instant.replace(microsecond=0))
 
 
 def _figure(count: int) -> str:
@@ -103,6 +101,7 @@ def _json(found: Status) -> dict[str, object]:
         "quarantine": found.quarantine,
         "unjoined": found.unjoined,
         "unjoined_since": _instant(found.unjoined_since),
+        "unapproved": found.unapproved,
         "not_fresh": [dataclasses.asdict(one) | {"start": _instant(one.start), "end": _instant(one.end)} for one in found.not_fresh],
         "drafts": [dataclasses.asdict(one) | {"settled_at": instant_text(one.settled_at)} for one in found.drafts],
         "loads": [dataclasses.asdict(one) | {"at": instant_text(one.at)} for one in found.loads],

@@ -28,6 +28,11 @@ def instant_text(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def second_text(instant: datetime) -> str:
+    """The same, cut to the second: for people."""
+    return instant_text(instant.replace(microsecond=0))
+
+
 def grouped_amount(minor: int, digits: int) -> str:
     """The amount with thousands grouped and no currency: `-1,234.50`."""
     return format(_amount(minor, digits), ",f")

@@ -65,6 +65,11 @@ def stored_versions(
     return [_stored(*row) for row in rows]
 
 
+def contract_ids(connection: Connection) -> list[str]:
+    """The ids of all contracts that have a version, in order."""
+    return [contract_id for (contract_id,) in fetch(connection, "SELECT DISTINCT contract_id FROM contract_version ORDER BY contract_id")]
+
+
 def _stored(content: bytes, texts: object, content_sha256: str, file: str, added_at: datetime, author: str) -> StoredVersion:
     assert content_hash(content) == content_sha256, f"the stored bytes of {file} are those that were added"
     contract = contract_of_texts(_read(content) if texts is None else texts)

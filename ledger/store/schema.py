@@ -290,6 +290,25 @@ contract_reading = Table(
     Column("texts", JSON, nullable=False),
 )
 
+# One row per role that has approved a version, by what it has read: the file's bytes. Never updated, never deleted. Which roles a version
+# needs stands in its file.
+approval = Table(
+    "approval",
+    metadata,
+    Column(
+        "content_sha256",
+        String(64),
+        ForeignKey("contract_version.content_sha256"),
+        primary_key=True,
+        comment="of the version's file: no other version has it",
+    ),
+    Column("role", Name, primary_key=True),
+    Column("author", Text, nullable=False),
+    Column("reason", Text, comment="if one was given"),
+    Column("approved_at", Instant, nullable=False),
+    CheckConstraint("role <> '' and author <> '' and reason <> ''", name="said"),
+)
+
 # The spans in which versions are in force, after replacement; rewritten when a version is added. No two overlap (exclusion).
 version_in_force = Table(
     "version_in_force",

@@ -3,8 +3,8 @@
 Source: specification, section 3 ("Adding the same file again does nothing; a version number that is taken by other content is refused").
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from psycopg.errors import ExclusionViolation
@@ -12,6 +12,7 @@ from psycopg.errors import ExclusionViolation
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.versions import check_versions
 from ledger.errors import LedgerError
+from ledger.store.approvals import approvals_of, missing_roles
 from ledger.store.cells import lock_cells, mark_changed_coverage, remember_coverage
 from ledger.store.contracts import StoredVersion, add_versions, content_hash, lock_contracts, stored_versions
 from ledger.store.database import Database
@@ -20,12 +21,14 @@ from ledger.workflows.contract import CheckedFile, check_contracts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
-    """What adding did; nothing was added if it failed. `together` is what is wrong beside the versions that are already stored."""
+    """What adding did; nothing was added if it failed. `together` is what is wrong beside the versions that are already stored, `missing`
+    the roles that have yet to approve a version, by the hash of its content."""
 
     files: tuple[CheckedFile, ...]
     together: tuple[Diagnostic, ...]
     added: tuple[StoredVersion, ...]
     already_there: tuple[StoredVersion, ...]
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
@@ -56,6 +59,8 @@ def register_contracts(database: Database, paths: Sequence[Path], *, author: str
             add_versions(connection, new)
             lock_cells(connection)
             mark_changed_coverage(connection)
+            there = tuple(version for content_sha256, version in stored.items() if content_sha256 in offered)
+            given = approvals_of(connection, [*new, *there])
     except ExclusionViolation as error:
         # Days of contracts in different zones overlap by hours, which only instants show.
         if "ex_account_covered_in_force" not in str(error):
@@ -64,8 +69,8 @@ def register_contracts(database: Database, paths: Sequence[Path], *, author: str
             "an account would belong to two contracts for some hours, since their time zones differ",
             cure="let the second contract begin a day later, or end the first a day earlier",
         ) from error
-    there = tuple(version for content_sha256, version in stored.items() if content_sha256 in offered)
-    return Registered(files=files, together=together, added=tuple(new), already_there=there)
+    missing = {version.content_sha256: missing_roles(version, given[version.content_sha256]) for version in (*new, *there)}
+    return Registered(files=files, together=together, added=tuple(new), already_there=there, missing=missing)
 
 
 def _version(database: Database, file: CheckedFile, author: str) -> StoredVersion:

@@ -10,6 +10,7 @@ from datetime import datetime
 from hashlib import sha256
 from operator import attrgetter
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import quote
 
 import tzdata
@@ -27,6 +28,7 @@ from ledger.settlement.period import Period
 from ledger.settlement.settlement import Surroundings, settle
 from ledger.settlement.statement import ChangedAfterwards, Statement, Unrated, Unresolved
 from ledger.settlement.windows import BreachedWindow
+from ledger.store.approvals import approvals_of, missing_roles
 from ledger.store.connection import Connection
 from ledger.store.contracts import StoredVersion, keep_readings
 from ledger.store.database import Database
@@ -40,11 +42,14 @@ from ledger.store.settlements import (
     one_settlement_at_a_time,
     sample_requests,
 )
+from ledger.workflows.approve import approve_commands
 from ledger.workflows.freshen import any_snapshot, fresh_snapshot
 from ledger.workflows.in_force import contracts_in_force
 from ledger.workflows.rate import UNRATED_CURE, rate_stored
 
 NAMED_ACCOUNTS = 5
+
+_InForce: TypeAlias = list[tuple[list[StoredVersion], Period]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +100,8 @@ def settle_period(
     of_contracts = None if contract_id is None else [contract_id]
     snapshot = fresh_snapshot(database, *month_anywhere(period), of_contracts) if archive is None else any_snapshot(database)
     with one_settlement_at_a_time(database), snapshot as connection:
-        contracts, stopped = _to_settle(connection, period, contract_id, now, provisional=provisional)
+        in_force = _in_force(connection, period, contract_id)
+        contracts, stopped, warnings = _to_settle(connection, in_force, now, provisional=provisional, dry_run=dry_run)
         periods, intervals = [terms for _, terms in contracts], stored_intervals(connection)
         if archive is None:
             rated, noted = rate_stored(connection, periods, now), _note(connection, periods)
@@ -104,7 +110,6 @@ def settle_period(
 
             rated, noted = rate_archived(archive, periods, intervals, now), _Noted()
         statements: list[Statement] = []
-        warnings: list[str] = []
         drafts: list[Draft] = []
         for position, (versions, terms) in enumerate(contracts, start=1):
             on_contract(terms.last.id, position, len(contracts))
@@ -136,17 +141,44 @@ def settle_period(
     return Settled(period=period, statements=tuple(statements), stopped=tuple(stopped), warnings=tuple(warnings), files=tuple(files))
 
 
-def _to_settle(
-    connection: Connection, period: str, contract_id: str | None, now: datetime, *, provisional: bool
-) -> tuple[list[tuple[list[StoredVersion], Period]], list[Stopped]]:
-    """The contracts in force in the period, and those of them that cannot be settled yet. Raises NothingToSettle if there is none."""
+def _in_force(connection: Connection, period: str, contract_id: str | None) -> _InForce:
+    """The contracts in force in the period. Raises NothingToSettle if there is none."""
     in_force = contracts_in_force(connection, period, contract_id)
     if not in_force:
         what = "no contract" if contract_id is None else f"no version of contract {contract_id}"
         raise NothingToSettle(f"{what} is in force in {period}", cure="see: ledger contract list", exit_code=1)
-    too_early = {terms.last.id: None if provisional else _too_early(terms, now) for _, terms in in_force}
-    ready = [(versions, terms) for versions, terms in in_force if too_early[terms.last.id] is None]
-    return ready, [stopped for stopped in too_early.values() if stopped is not None]
+    return in_force
+
+
+def _to_settle(
+    connection: Connection, in_force: _InForce, now: datetime, *, provisional: bool, dry_run: bool
+) -> tuple[_InForce, list[Stopped], list[str]]:
+    """Of the contracts those that can be settled, and why the others cannot yet: their month is not over, or a version lacks an approval.
+    Of the latter no more than warnings if what is settled cannot be issued."""
+    unapproved = _unapproved(connection, in_force)
+    stopped = [] if provisional else [early for _, terms in in_force if (early := _too_early(terms, now))]
+    warnings = []
+    if provisional or dry_run:
+        warnings = [f"{one.contract_id} cannot be settled finally yet: {one.problem}" for one in unapproved]
+    else:
+        stopped = sorted([*stopped, *unapproved], key=attrgetter("contract_id"))
+    waiting = {one.contract_id for one in stopped}
+    return [(versions, terms) for versions, terms in in_force if terms.last.id not in waiting], stopped, warnings
+
+
+def _unapproved(connection: Connection, in_force: _InForce) -> list[Stopped]:
+    """The contracts with a version in force in the period that lacks an approval; one query for all of them."""
+    settled = [[one for one in versions if one.contract.version in terms.by_version] for versions, terms in in_force]
+    given = approvals_of(connection, [version for versions in settled for version in versions])
+    found = []
+    for versions, (_, terms) in zip(settled, in_force, strict=True):
+        missing = [(version, roles) for version in versions if (roles := missing_roles(version, given[version.content_sha256]))]
+        if missing:
+            lacks = [f"version {version.contract.version} that of {' and '.join(roles)}" for version, roles in missing]
+            commands = [command for version, roles in missing for command in approve_commands(version, roles)]
+            problem = f"what is in force in {terms.name} lacks approval: {', '.join(lacks)}"
+            found.append(Stopped(contract_id=terms.last.id, problem=problem, cure="\n  ".join(commands)))
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from ledger.store.overview import (
     waiting_by_reason,
 )
 from ledger.workflows.freshen import any_snapshot
+from ledger.workflows.versions import listed_versions
 
 FIRST, LAST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
 CONFLICT = "conflict"
@@ -38,13 +39,15 @@ class NotFresh:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """All of one state of the database. `quarantine` counts rows that wait by reason, conflicts left out; instants are in UTC."""
+    """All of one state of the database. `quarantine` counts rows that wait by reason, conflicts left out, `unapproved` the versions of
+    contracts that hold up a settlement; instants are in UTC."""
 
     months: tuple[MonthOfAccount, ...]
     quarantine: dict[str, int]
     conflicts: int
     unjoined: int
     unjoined_since: datetime | None
+    unapproved: int
     not_fresh: tuple[NotFresh, ...]
     drafts: tuple[DraftOfPeriod, ...]
     loads: tuple[FileLoaded, ...]
@@ -69,6 +72,7 @@ def ledger_status(database: Database) -> Status:
         spans, unranked = stale_spans(connection), unranked_days(connection, None, FIRST, LAST)
         return Status(
             months=tuple(months_of_accounts(connection)), quarantine=waiting, conflicts=conflicts, unjoined=unjoined, unjoined_since=since,
+            unapproved=sum(one.holds_up for one in listed_versions(connection)),
             not_fresh=tuple(
                 NotFresh(
                     contract=contract, spans=len(spans.get(contract, ())), start=spans[contract][0][0] if contract in spans else None,

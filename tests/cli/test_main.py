@@ -56,7 +56,8 @@ def test_reading_kept_cells_imports_nothing_that_plans_need(run_ledger: RunLedge
     assert run_ledger("contract", "add", case / "contract.yaml").exit_code == 0
     assert run_ledger("ingest", case / "events.csv").exit_code == 0
     assert run_ledger("settle", "2026-05", "--dry-run", now="2026-06-15T00:00:00Z").exit_code == 0  # reads the contract's file, once
-    for arguments in (["settle", "2026-05", "--dry-run"], ["budget"]):
+    contracts = (["contract", "list"], ["contract", "show", "acme-bank-llm"], ["contract", "history", "acme-bank-llm"])
+    for arguments in (["settle", "2026-05", "--dry-run"], ["budget"], *contracts):
         env = {
             "LEDGER_DATABASE_URL": database_url,
             "LEDGER_NOW": "2026-06-15T00:00:00Z" if arguments[0] == "settle" else "2026-05-20T00:00:00Z",

@@ -9,7 +9,12 @@ from ledger.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = sorted(path.parent for path in (ROOT / "ledger").glob("*/__init__.py"))
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("operators*.md")), ROOT / "docs" / "finance.md"]
+PAGES = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("operators*.md")),
+    ROOT / "docs" / "finance.md",
+    ROOT / "docs" / "contracts" / "versions.md",
+]
 
 
 @pytest.mark.parametrize("folder", PACKAGES, ids=lambda folder: folder.name)

@@ -15,7 +15,7 @@ from ledger.store.embedded import Server
 from ledger.store.events import EVENT_FIELDS
 from ledger.store.migration import migrate, upgrade
 from ledger.store.observations import OBSERVATION_FIELDS
-from ledger.store.schema import event, metadata, observation, void
+from ledger.store.schema import contract_version, event, metadata, observation, void
 from tests.store.test_rules import EVENT
 from tests.store.test_rules import ROWS as SAMPLES
 
@@ -136,6 +136,16 @@ def test_rows_in_quarantine_get_their_requests_id_and_a_silent_resolution_says_s
         migrate(connection, "0007")
         found = connection.execute(text("SELECT request_id, resolution, resolution_reason, resolved_by FROM quarantine ORDER BY batch_id"))
         assert [tuple(row) for row in found] == [("r1", "dismissed", "not said", "not said"), (None, "dismissed", "not said", "not said")]
+
+
+def test_going_back_forgets_approvals_and_keeps_the_versions_which_then_have_none(database: Database) -> None:
+    with database.engine.begin() as connection:
+        connection.execute(insert(contract_version), SAMPLES[contract_version])
+        connection.execute(text("INSERT INTO approval VALUES ('0', 'legal', 'me', NULL, now())"))
+        migrate(connection, "0008")
+        migrate(connection, "0009")
+        counts = "SELECT (SELECT count(*) FROM contract_version), (SELECT count(*) FROM approval)"
+        assert connection.execute(text(counts)).one() == (1, 0)
 
 
 def test_two_upgrades_at_once_are_harmless(server: Server) -> None:

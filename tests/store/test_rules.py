@@ -7,7 +7,7 @@ from sqlalchemy import Table, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from ledger.store.database import Database
-from ledger.store.schema import batch, contract_version, event, interval, observation, quarantine, void
+from ledger.store.schema import approval, batch, contract_version, event, interval, observation, quarantine, void
 
 AT = datetime(2026, 5, 3, 2, tzinfo=UTC)
 TOKENS_MAX, DURATION_MAX_US = 10**12, 30 * 86_400 * 10**6
@@ -63,6 +63,25 @@ def test_what_was_written_never_changes(database: Database, table: Table) -> Non
             connection.execute(change)
     with database.engine.connect() as connection:
         assert connection.scalar(select(func.count()).select_from(table)) == 1
+
+
+def test_an_approval_is_of_a_stored_version_once_for_each_role_and_never_changes(database: Database) -> None:
+    given = {"content_sha256": "0", "role": "legal", "author": "me", "reason": None, "approved_at": AT}
+    with database.engine.begin() as connection:
+        connection.execute(insert(contract_version), ROWS[contract_version])
+        connection.execute(insert(approval), [given, given | {"role": "finance"}])
+    for wrong, constraint in (
+        ({}, "pk_approval"),
+        ({"role": "board", "content_sha256": "1"}, "fk_approval_content_sha256"),
+        ({"role": ""}, "ck_approval_said"),
+        ({"role": "board", "author": ""}, "ck_approval_said"),
+        ({"role": "board", "reason": ""}, "ck_approval_said"),
+    ):
+        with database.engine.connect() as connection, pytest.raises(IntegrityError, match=constraint):
+            connection.execute(insert(approval), given | wrong)
+    for change in ("UPDATE approval SET author = 'other'", "DELETE FROM approval", "TRUNCATE approval"):
+        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+            connection.execute(text(change))
 
 
 def quarantine_one(database: Database) -> None:
