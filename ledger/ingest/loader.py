@@ -136,7 +136,7 @@ def load_file(
 
     def judge_next(cut: Cut) -> tuple[Chunk, ChunkUpkeep]:
         chunk = judge.chunk(cut)
-        if chunk.number not in committed and not records.mapping.observations:
+        if chunk.number not in committed:
             loader.write_ahead(chunk)
         return chunk, upkeep(chunk)
 
@@ -218,7 +218,10 @@ class _Loader:
     batch_ids: dict[int, int] = field(default_factory=dict)  # of chunks whose events are written already
 
     def write_ahead(self, chunk: Chunk) -> None:
-        """Write the events of the chunk as the store will take them; in a thread beside its own."""
+        """Write the events of the chunk, or its observations, as the store will take them; in a thread beside its own."""
+        if self.records.mapping.observations:
+            chunk.write_observations(self.records.mapping.observations.role)
+            return
         batch_id = None
         with self.database.begin() as connection:
             if self.through_staging is None:  # if the first event is known, the file has probably come before, in another order

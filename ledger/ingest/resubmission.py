@@ -19,10 +19,11 @@ import duckdb
 from sqlglot import exp
 
 from ledger.errors import LedgerError
-from ledger.ingest.chunk import LONGEST_FIELD, Chunk, Judge
+from ledger.ingest.chunk import Chunk, Judge
 from ledger.ingest.expression import MACROS, RECORD_COLUMN, Compiled, field_column, field_key
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.file_state import no_room, says_no_room
+from ledger.ingest.kept_fields import LONGEST_FIELD
 from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, INTEGERS, TEXTS, TYPED
 from ledger.ingest.mapping import Mapping as SourceMapping
 from ledger.ingest.mapping_file import built_in_mappings

@@ -108,10 +108,10 @@ def fates_of_observations(connection: Connection) -> Fates:
             "SELECT record, 'differs from the stored row in ' || coalesce(differing, foreign_to) FROM fate "
             "WHERE fate = 'conflict' ORDER BY record"
         ).fetchall()
-        waiting = cursor.execute("SELECT record FROM fate WHERE fate = 'waiting' ORDER BY record").fetchall()
+        waiting = cursor.execute("SELECT array_agg(record ORDER BY record) FROM fate WHERE fate = 'waiting'").fetchone()
     return Fates(
         new=counts.get("new", 0), duplicate=counts.get("duplicate", 0), merged=counts.get("merged", 0),
-        conflicts=[(int(record), str(detail)) for record, detail in conflicts], waiting=[record for (record,) in waiting],
+        conflicts=[(int(record), str(detail)) for record, detail in conflicts], waiting=waiting[0] or [] if waiting else [],
     )  # fmt: skip
 
 

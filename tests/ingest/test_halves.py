@@ -200,6 +200,16 @@ def test_a_row_under_an_id_with_other_content_is_a_conflict(halves: Halves) -> N
     assert halves.query("SELECT detail FROM quarantine") == [{"detail": "differs from the stored row in status"}]
 
 
+def test_rows_that_wait_and_rows_in_conflict_are_kept_with_their_fields_and_rows_that_are_joined_are_not(halves: Halves) -> None:
+    halves.load(engine("s", "g"))
+    halves.load(gateway("c", code=500))
+    assert counts(halves.load(gateway("g"), gateway("h", 1), gateway("c", code=503))) == {"new": 1, "conflict": 1, "refused": 1}
+    kept = halves.query("SELECT line, reason, fields->>'id' AS id, fields->>'code' AS code FROM quarantine ORDER BY line")
+    assert kept == [
+        {"line": 2, "reason": "usage_missing", "id": "h", "code": "200"}, {"line": 3, "reason": "conflict", "id": "c", "code": "503"},
+    ]  # fmt: skip
+
+
 def test_a_request_that_came_as_a_whole_before_is_the_one_that_stands(halves: Halves, tmp_path: Path) -> None:
     halves.run_ledger("ingest", write_rows(tmp_path / "whole.csv", ["acme,g,m,2026-05-06T10:00:00Z,90000,7,8"]))
     assert counts(halves.load(gateway("g", **{"in": 7, "out": 8}))) == {"conflict": 1}

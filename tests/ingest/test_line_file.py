@@ -44,6 +44,13 @@ def test_plain_lines_are_found(tmp_path: Path, content: bytes, first_line: str) 
     assert (found.first_line, found.lines, found.has_returns) == (first_line, 2, b"\r" in content)
 
 
+def test_numbered_lines_are_json_whose_quotes_span_none(tmp_path: Path) -> None:
+    file = tmp_path / "rows"
+    file.write_bytes(b'7{"a": "\\""}\n')
+    found = line_file(file, is_numbered=True)
+    assert found is not None and found.is_numbered and line_file(file) is None
+
+
 @pytest.mark.parametrize(
     "content",
     [

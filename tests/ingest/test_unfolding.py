@@ -1,9 +1,16 @@
 """Files whose records do not stand one by one: every record comes out once, whole, with its line, however the content arrives."""
 
 import json
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from ledger.ingest.chunk import Judge
+from ledger.ingest.mapping_file import built_in_mappings
+from ledger.ingest.reading.json_file import JsonFile
+from ledger.ingest.reading.line_file import LONGEST_MEAN_BYTES
+from ledger.ingest.reading.opening import open_records
 from ledger.ingest.unfolding import Broken, listed, unfolding_of, vllm_bench
 
 HARD = r'{"t": "}\"]{[\\", "u": "ü", "n": [{"a": {}}, []], "e": {}}'
@@ -109,3 +116,25 @@ def test_a_value_that_is_no_time_is_never_a_small_one(value: str) -> None:
         shown = first[name]
         assert shown is None or not str(shown).replace(".", "").replace("-", "").isdecimal(), name
     assert second["ttft_s"] == "0.2" and second["since_start_s"] == "0.0"
+
+
+@pytest.mark.parametrize(("prompt", "are_lines"), [("", True), ("x" * 2 * LONGEST_MEAN_BYTES, False)], ids=["lines", "table"])
+def test_records_that_stood_on_one_line_keep_its_number_in_any_span(tmp_path: Path, prompt: str, are_lines: bool) -> None:
+    def line(*names: str) -> str:
+        attributes = [
+            {"key": "prompt", "value": {"stringValue": prompt}}, {"key": "gen_ai.latency.time_in_queue", "value": {"doubleValue": 0.5}},
+        ]  # fmt: skip
+        spans = [{"traceId": "a" * 32, "spanId": name * 16, "startTimeUnixNano": "1", "attributes": attributes} for name in names]
+        return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}) + "\n"
+
+    file = tmp_path / "spans.jsonl"
+    file.write_text(line("1", "2", "3") + 'a "quote\n' + line("4"))
+    with open_records(file, tuple(built_in_mappings().values())) as records:
+        assert isinstance(records, JsonFile) and (records.lines is not None, records.records) == (are_lines, 5)
+        found = []
+        for number, (first, last) in enumerate(((0, 2), (2, 4), (4, 5))):
+            judge = Judge(records, now_us=0)
+            with closing(judge.chunk(judge.cut(number=number, first=first, last=last))) as chunk:
+                rows = chunk.connection.execute("SELECT line, record, right(record_id, 1), reason FROM judged ORDER BY record")
+                found += rows.fetchall()
+    assert found == [(1, 1, "1", None), (1, 2, "2", None), (1, 3, "3", None), (2, 4, None, "bad_text"), (3, 5, "4", None)]

@@ -142,8 +142,8 @@ def test_going_back_forgets_approvals_and_keeps_the_versions_which_then_have_non
     with database.engine.begin() as connection:
         connection.execute(insert(contract_version), SAMPLES[contract_version])
         connection.execute(text("INSERT INTO approval VALUES ('0', 'legal', 'me', NULL, now())"))
-        migrate(connection, "0008")
         migrate(connection, "0009")
+        migrate(connection, "0010")
         counts = "SELECT (SELECT count(*) FROM contract_version), (SELECT count(*) FROM approval)"
         assert connection.execute(text(counts)).one() == (1, 0)
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from sqlglot import exp
 
@@ -22,14 +21,20 @@ SAMPLED_RECORDS = 10_000  # in which the fields of a JSON file are looked up
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonFile(TextFile):
-    """A file of JSON objects."""
+    """A file of JSON objects. If `numbers_are_texts`, those of more than a few digits are in quotes already."""
 
-    KEEPS_NUMBERS: ClassVar[bool] = False
+    numbers_are_texts: bool
+
+    @property
+    def keeps_numbers(self) -> bool:
+        """As the base class describes it."""
+        return self.numbers_are_texts
 
     def split(self, paths: list[FieldPath], piece: Piece | None) -> Split:
         """By name. What keeps a number as it stands costs time, and is left out where no number of the piece asks for it."""
         text = exp.column("text")
-        exact = exp.func("exact_json", exp.column("text")) if piece is None or piece.may_be_inexact else exp.column("text")
+        is_exact = self.numbers_are_texts or (piece is not None and not piece.may_be_inexact)
+        exact = exp.column("text") if is_exact else exp.func("exact_json", exp.column("text"))
         cells: dict[FieldPath, exp.Expr]
         if _are_columns(paths):
             structure = json.dumps({name: "VARCHAR" for (name,) in paths})
@@ -41,7 +46,9 @@ class JsonFile(TextFile):
         return Split(found=found, cells=cells, malformed=exp.func("json_fault", exp.column("split")))
 
 
-def open_json(source: SourceFile, mappings: tuple[Mapping, ...], file_format: FileFormat, lines: LineFile | None) -> JsonFile:
+def open_json(
+    source: SourceFile, mappings: tuple[Mapping, ...], file_format: FileFormat, lines: LineFile | None, *, numbers_are_texts: bool = False
+) -> JsonFile:
     """The file whose lines are objects, or whose objects are in the table `record`."""
     connection = source.connection
     for macro in JSON_MACROS:
@@ -63,6 +70,7 @@ def open_json(source: SourceFile, mappings: tuple[Mapping, ...], file_format: Fi
     return JsonFile(
         name=source.path.name, sha256="", mapping=mapping, fields=fields, ignored=unread_fields(mapping, fields),
         records=count_lines(source, lines), folder=source.folder, connection=connection, first_row=0, lines=lines,
+        numbers_are_texts=numbers_are_texts,
     )  # fmt: skip
 
 

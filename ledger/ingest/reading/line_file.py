@@ -15,6 +15,7 @@ from ledger.errors import LedgerError
 
 BLOCK_BYTES = 1 << 18  # of lines that are found together
 LONGEST_LINE_BYTES = 1_000_000  # of lines that can be read so
+SHORT_MEAN_BYTES = 1_000  # of lines that fit into little memory together with what is made of them
 LONGEST_MEAN_BYTES = 4_000  # of the lines of a block: DuckDB holds 2,048 at once, several times
 
 _BLANK = re.compile(rb"\n(?:[\t\v\f\r ]*\n|[\t\v\f\r ]+\Z)")
@@ -37,12 +38,15 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineFile:
-    """`first_line` is without its end and a byte order mark; `has_returns` if lines end with CR LF."""
+    """`first_line` is without its end and a byte order mark; `has_returns` if lines end with CR LF; `is_numbered` if each line begins with
+    the number of another file's line, from which it comes."""
 
     path: Path
     lines: int
     first_line: str
     has_returns: bool
+    mean_bytes: int  # of the lines of a block, where they are longest
+    is_numbered: bool = False
     # Of blocks of whole lines: the place of the first byte, and how many lines stand before; the file's ends are behind the last.
     starts: "array[int]" = field(repr=False)
     before: "array[int]" = field(repr=False)
@@ -71,14 +75,14 @@ class LineFile:
         return Piece(path=into, before=self.before[begin], may_be_inexact=inexact)
 
 
-def line_file(path: Path) -> LineFile | None:
-    """The file's lines, if each is a record by itself."""
-    starts, before, returns = array("q", [0]), array("q", [0]), 0
+def line_file(path: Path, *, is_numbered: bool = False) -> LineFile | None:
+    """The file's lines, if each is a record by itself; numbered ones are JSON."""
+    starts, before, returns, mean_bytes = array("q", [0]), array("q", [0]), 0, 0
     first_line: bytes | None = None
     for block in _blocks(path):
         if first_line is None:
             first_line = block.partition(b"\n")[0].removeprefix(_BYTE_ORDER_MARK).removesuffix(b"\r")
-        quotes_join = b'"' in block and not first_line.lstrip().startswith(b"{")
+        quotes_join = not is_numbered and b'"' in block and not first_line.lstrip().startswith(b"{")
         if len(block) > LONGEST_LINE_BYTES or not _is_plain(block) or (quotes_join and _has_open_quote(block)):
             return None
         if b"\r" in block:
@@ -86,13 +90,17 @@ def line_file(path: Path) -> LineFile | None:
             if block.count(b"\r") != block.count(b"\r\n"):
                 return None
         lines = block.count(b"\n") + (not block.endswith(b"\n"))
-        if len(block) > lines * LONGEST_MEAN_BYTES:
+        mean_bytes = max(mean_bytes, -(-len(block) // lines))
+        if mean_bytes > LONGEST_MEAN_BYTES:
             return None
         starts.append(starts[-1] + len(block))
         before.append(before[-1] + lines)
     if first_line is None or returns not in (0, before[-1]):
         return None
-    return LineFile(path=path, lines=before[-1], first_line=first_line.decode(), has_returns=returns > 0, starts=starts, before=before)
+    return LineFile(
+        path=path, lines=before[-1], first_line=first_line.decode(), has_returns=returns > 0, mean_bytes=mean_bytes,
+        is_numbered=is_numbered, starts=starts, before=before,
+    )  # fmt: skip
 
 
 def may_be_inexact(text: bytes) -> bool:

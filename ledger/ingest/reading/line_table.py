@@ -1,21 +1,22 @@
 """Lines of a text in DuckDB: the table `record` (line, text, fault) where they have to be looked at together, else a relation like it.
 
 A line is one cell of a CSV file without quotes, since DuckDB reads nothing else as fast. Records that stand inside others come in the same
-way, once they are unfolded.
+way, once they are unfolded: a file of them has one on each line, behind the number of the line that it comes from.
 """
 
 from pathlib import Path
 
 from ledger.errors import LedgerError
 from ledger.ingest.reading.compression import Compression
-from ledger.ingest.reading.line_file import LineFile, Piece
+from ledger.ingest.reading.line_file import LineFile, Piece, line_file
 from ledger.ingest.reading.scratch import literal
 from ledger.ingest.reading.source_file import SourceFile
 from ledger.ingest.unfolding import Broken, Unfolding, unfolder
 
 BUFFER_BYTES = 4_000_000  # of DuckDB's, for a part of a file; more than two lines
 
-_LINE_DIGITS = 15  # of the line's number before an unfolded record
+_NUMBER_DIGITS = 15  # before an unfolded record
+_NUMBER, _BEHIND_NUMBER = f"text[:{_NUMBER_DIGITS}]::BIGINT", f"text[{_NUMBER_DIGITS + 1}:]"
 _WITHOUT_RETURN = "CASE WHEN text[-1] = chr(13) THEN text[:-2] ELSE text END"
 _LINE_DELIMITER = "\x01\x02\x03\x04"  # stands in no text, so that a line is one cell
 
@@ -30,10 +31,10 @@ def lines_call(file: Path, compression: Compression = Compression.NONE) -> str:
 
 def lines_query(piece: Piece, lines: LineFile) -> str:
     """The lines of a piece of the file like rows of the table `record`."""
-    text = _WITHOUT_RETURN if lines.has_returns else "text"
+    line, text = (_NUMBER, _BEHIND_NUMBER) if lines.is_numbered else ("rowid + 1", _WITHOUT_RETURN if lines.has_returns else "text")
     rows = f"{lines_call(piece.path)}, buffer_size = {BUFFER_BYTES:d})"
     return (
-        f"SELECT rowid, rowid + 1 AS line, {text} AS text, NULL::VARCHAR AS fault FROM ("  # noqa: S608
+        f"SELECT rowid, {line} AS line, {text} AS text, NULL::VARCHAR AS fault FROM ("  # noqa: S608
         f"SELECT row_number() OVER () + {piece.before - 1:d} AS rowid, text FROM {rows})"
     )
 
@@ -69,23 +70,24 @@ def load_lines(source: SourceFile, file: Path) -> None:
     connection.execute("INSERT INTO record SELECT line, text, fault FROM rejected ORDER BY line")
 
 
-def load_unfolded(source: SourceFile, kind: Unfolding) -> None:
-    """The table `record` of the flat records that stand inside the file's own, each with its line of the file."""
+def unfold_lines(source: SourceFile, kind: Unfolding) -> LineFile | None:
+    """The flat records that stand inside the file's own, each with its line of the file; None if they had to go into the table `record`."""
     unfolded = source.folder / "unfolded"
     with unfolded.open("wb") as file:
         try:
             for line, text in unfolder(kind).unfold(source.pieces()):
-                file.write(b"%0*d%b\n" % (_LINE_DIGITS, line, text))
+                file.write(b"%0*d%b\n" % (_NUMBER_DIGITS, line, text))
         except Broken as error:
             raise LedgerError(
                 f"{source.path}: {error}", cure="repair or split it; docs/operators-ingest.md says what can be read"
             ) from error
-    load_lines(source, unfolded)
-    unfolded.unlink()
-    source.connection.execute(
-        f"CREATE OR REPLACE TABLE record AS SELECT text[:{_LINE_DIGITS}]::BIGINT AS line, text[{_LINE_DIGITS + 1}:] AS text, fault "  # noqa: S608
-        "FROM record"
-    )
+    lines = line_file(unfolded, is_numbered=True)
+    if lines is None:
+        load_lines(source, unfolded)
+        unfolded.unlink()
+        numbered = f"SELECT {_NUMBER} AS line, {_BEHIND_NUMBER} AS text, fault FROM record"  # noqa: S608
+        source.connection.execute(f"CREATE OR REPLACE TABLE record AS {numbered}")
+    return lines
 
 
 def count_lines(source: SourceFile, lines: LineFile | None) -> int:

@@ -19,7 +19,8 @@ from ledger.ingest.reading.scratch import connect_scratch, lacks_memory, lacks_r
 from ledger.ingest.reading.source_file import SOURCE_LINK, SourceFile
 
 MEMORY_STEPS_MB = (96, 384, 1024)  # 2,048 lines are held at once, and a line may be 2 MB: what long ones need is found by trying
-OBSERVATIONS_EXTRA_MB = 64  # their rows are put together with their fields while the next chunk is judged
+# Any number of observations may wait in quarantine, with their fields: long ones need the room inside DuckDB, short ones outside.
+SHORT_OBSERVATIONS_MB, LONG_OBSERVATIONS_MB = 80, 128
 
 
 @contextmanager
@@ -64,10 +65,12 @@ def _opened(path: Path, folder: Path, mappings: tuple[Mapping, ...]) -> RecordFi
                 if lacks_room(error) or not lacks_memory(error) or memory_mb == MEMORY_STEPS_MB[-1]:
                     raise
                 continue
-            extra_mb = OBSERVATIONS_EXTRA_MB if opened.mapping.observations else 0
+            limit_mb = memory_mb
             if memory_mb > MEMORY_STEPS_MB[0]:
-                extra_mb = memory_mb  # what the rules make of long lines comes in addition
-            connection.execute(f"SET memory_limit = '{memory_mb + extra_mb:d}MB'")
+                limit_mb = 2 * memory_mb  # what the rules make of long lines comes in addition
+            elif opened.mapping.observations:
+                limit_mb = SHORT_OBSERVATIONS_MB if opened.has_short_records else LONG_OBSERVATIONS_MB
+            connection.execute(f"SET memory_limit = '{limit_mb:d}MB'")
             undo.pop_all()
             return opened
     raise AssertionError("the last step gives the file, or its error")

@@ -8,7 +8,7 @@ from ledger.ingest.reading.csv_file import open_csv
 from ledger.ingest.reading.json_array import load_array, load_objects
 from ledger.ingest.reading.json_file import open_json
 from ledger.ingest.reading.line_file import LineFile, line_file
-from ledger.ingest.reading.line_table import lines_query, load_lines, load_unfolded
+from ledger.ingest.reading.line_table import lines_query, load_lines, unfold_lines
 from ledger.ingest.reading.parquet_file import open_parquet
 from ledger.ingest.reading.record_file import RecordFile
 from ledger.ingest.reading.source_file import SourceFile
@@ -31,8 +31,7 @@ def open_recognised(source: SourceFile, mappings: tuple[Mapping, ...]) -> Record
             cure="leave out --source or --mapping, so that the format is found by what the file contains",
         )
     if kind is not None:
-        load_unfolded(source, kind)
-        return open_json(source, mappings, FileFormat.JSON_LINES, None)
+        return open_json(source, mappings, FileFormat.JSON_LINES, unfold_lines(source, kind), numbers_are_texts=kind not in PLAIN)
     if _is_array(start):
         load_array(source)
         return open_json(source, mappings, FileFormat.JSON_ARRAY, None)

@@ -45,6 +45,11 @@ class RecordFile(ABC):
         return False
 
     @property
+    def has_short_records(self) -> bool:
+        """Whether it is known that its records are short: then less memory does."""
+        return False
+
+    @property
     def read_paths(self) -> tuple[FieldPath, ...]:
         """The fields that the mapping reads and the file can have."""
         return tuple(path for path in self.mapping.paths if path[0] in self.fields)

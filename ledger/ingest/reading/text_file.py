@@ -7,14 +7,13 @@ field whose text is JSON are split once more.
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import duckdb
 from sqlglot import exp
 
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.reading.json_text import json_paths
-from ledger.ingest.reading.line_file import LineFile, Piece
+from ledger.ingest.reading.line_file import SHORT_MEAN_BYTES, LineFile, Piece
 from ledger.ingest.reading.line_table import lines_query
 from ledger.ingest.reading.record_file import RecordFile
 from ledger.ingest.reading.source_file import SOURCE_LINK
@@ -33,8 +32,6 @@ class Split:
 class TextFile(RecordFile):
     """A file of CSV or JSON."""
 
-    KEEPS_NUMBERS: ClassVar[bool]  # whether what splits a text leaves every number as it stands
-
     first_row: int  # of its lines: 1 behind a header
     lines: LineFile | None  # from which spans are read; else from the table `record`
 
@@ -42,6 +39,16 @@ class TextFile(RecordFile):
     def reads_source(self) -> bool:
         """As the base class describes it."""
         return self.lines is not None and self.lines.path.name == SOURCE_LINK
+
+    @property
+    def has_short_records(self) -> bool:
+        """As the base class describes it."""
+        return self.lines is not None and self.lines.mean_bytes <= SHORT_MEAN_BYTES
+
+    @property
+    @abstractmethod
+    def keeps_numbers(self) -> bool:
+        """Whether what splits a text leaves every number as it stands."""
 
     @abstractmethod
     def split(self, paths: list[FieldPath], piece: Piece | None) -> Split:
@@ -52,7 +59,7 @@ class TextFile(RecordFile):
         if self.lines is None:
             return None
         start, end = first + self.first_row, last + self.first_row
-        return self.lines.cut(start, end, folder / "lines", find_inexact=not self.KEEPS_NUMBERS)
+        return self.lines.cut(start, end, folder / "lines", find_inexact=not self.keeps_numbers)
 
     def span(self, connection: duckdb.DuckDBPyConnection, first: int, last: int, piece: Piece | None) -> exp.Select:
         """As the base class describes it."""

@@ -1,8 +1,8 @@
 """Files in which records do not stand one by one: each module makes flat records, as JSON objects, of one kind of them.
 
-Takes a file piece by piece and gives its records in order, each with the line of the source (from 1) that it comes from. What is no
-record stays what it is, a text that the event rules refuse. A mapping asks for its module by `reader: {unfold: NAME}`.
-Source: specification, section 2.
+Takes a file piece by piece and gives its records in order, each with the line of the source (from 1) that it comes from. Numbers of the
+source are texts in them. What is no record stays what it is, a text that the event rules refuse. A mapping asks for its module by
+`reader: {unfold: NAME}`. Source: specification, section 2.
 """
 
 import importlib
@@ -22,7 +22,7 @@ class Unfolding(StrEnum):
     LISTED = "listed"
 
 
-# What these give are the records as they stand in the file, so that no mapping has to ask for it.
+# What these give are the records as they stand in the file, numbers too, so that no mapping has to ask for it.
 PLAIN = frozenset({Unfolding.LISTED})
 
 
