@@ -22,6 +22,10 @@ from ledger.errors import LedgerError
 # Command, or group and command -> (module:attribute, one line of help). The line stands here so that `--help` imports nothing.
 COMMANDS: dict[str, tuple[str, str]] = {
     "contract check": ("ledger.cli.contract:check", "Check contract files: every error and warning, without a database."),
+    "contract explain": (
+        "ledger.cli.explain_contract:explain",
+        "Say a contract in plain sentences, each with its clause, in English or Chinese.",
+    ),
     "contract add": ("ledger.cli.register:add", "Put contract versions into force."),
     "contract approve": ("ledger.cli.approve:approve", "Approve a version in a role, as it requires."),
     "contract list": ("ledger.cli.versions:list_", "List the versions: when they are in force, and what they lack."),
@@ -54,7 +58,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 # Group -> one line of help.
 GROUPS: dict[str, str] = {
-    "contract": "Check contract files and put them into force.",
+    "contract": "Check contract files, read them in plain words, put them into force.",
     "quarantine": "Look at refused rows, repair and resolve them.",
     "interval": "Record spans of time that the contracts speak of.",
     "database": "Create, upgrade and look after the database.",

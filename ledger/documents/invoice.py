@@ -4,18 +4,14 @@ Takes a Statement, gives HTML that needs no network and prints on A4. The templa
 every value is escaped, and the page forbids itself to load anything. Source: specification, sections 5 to 8.
 """
 
-from functools import cache
 from typing import Any
 
-from jinja2 import FileSystemLoader, StrictUndefined
-from jinja2.sandbox import SandboxedEnvironment
-
-from ledger.bundle import bundled_folder
 from ledger.contract.model import Contract, Rounding
 from ledger.documents import wording
 from ledger.documents.grouping import BandGroup, ModelGroup, group_lines
 from ledger.documents.local_time import month_words, period_words, window_words_local, zone_words
 from ledger.documents.number import currency_amount, decimal_text, grouped_amount, grouped_count, percent_text, rate_text
+from ledger.documents.templates import render_page
 from ledger.printable import printable
 from ledger.settlement.statement import Breach, LineKind, Statement, Verdict
 
@@ -27,15 +23,7 @@ NOTES = {
 
 def invoice_html(statement: Statement) -> str:
     """The invoice, or the credit note if the total is negative, as one HTML page."""
-    return _templates().get_template("invoice.html.j2").render(_page(statement))
-
-
-@cache
-def _templates() -> SandboxedEnvironment:
-    """The templates of `reports/`, compiled once. They see plain values and can read nothing else."""
-    return SandboxedEnvironment(
-        loader=FileSystemLoader(bundled_folder("reports")), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    return render_page("invoice.html.j2", _page(statement))
 
 
 def _page(statement: Statement) -> dict[str, Any]:

@@ -103,11 +103,19 @@ def usage_lines(period: Period, cells: Iterable[Cell], minor_digits: int) -> lis
     ]
 
 
+def exact_amount(quantity: int, rate: Decimal, multiplier: Decimal) -> Fraction:
+    """What that many tokens cost before the one rounding.
+
+    >>> exact_amount(1000, Decimal("2.00"), Decimal("0.3"))
+    Fraction(3, 5000)
+    """
+    return Fraction(quantity) * Fraction(rate) / MILLION * Fraction(multiplier)
+
+
 def line_at(kind: LineKind, price: Price, token: str, quantity: int, contract: Contract, minor_digits: int) -> InvoiceLine:
     """A line of `quantity` tokens at a price; credits (of positive quantities) are negative."""
     rate: Decimal = getattr(contract.models[price.model].per_million_tokens, token)
-    exact = Fraction(quantity) * Fraction(rate) / MILLION * Fraction(price.multiplier)
-    amount_minor = to_minor(exact, minor_digits, contract.money.rounding)
+    amount_minor = to_minor(exact_amount(quantity, rate, price.multiplier), minor_digits, contract.money.rounding)
     return InvoiceLine(
         kind=kind,
         version=price.version,

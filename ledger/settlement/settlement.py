@@ -105,13 +105,13 @@ def settle(
             _breach(period, window, verdict, percentiles_us[window]) for window, verdict in zip(judgement.breaches, verdicts, strict=True)
         ),
         budget=budget_of(period, verdicts),
-        totals=_totals(last, lines, surroundings.carried_in_minor, digits),
+        totals=totals_of(last, lines, surroundings.carried_in_minor, digits),
         is_test=surroundings.is_test,
     )
 
 
-def _totals(last: Contract, lines: Sequence[InvoiceLine], carried_in: int, minor_digits: int) -> Totals:
-    """Specification, section 8; minimum, cap and tax are those of the period's last version."""
+def totals_of(last: Contract, lines: Sequence[InvoiceLine], carried_in: int, minor_digits: int) -> Totals:
+    """What lines come to (specification, section 8); `last` is the period's last version, whose tax is meant."""
 
     def sum_of(*kinds: LineKind) -> int:
         return sum(line.amount_minor for line in lines if line.kind in kinds)

@@ -1,0 +1,295 @@
+"""English: the rules: latency, promise, prices, exemptions, outcomes, error budget and refunds."""
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+
+from ledger.contract.fact import Fact, FactCode, Facts, Written
+from ledger.documents.contract_prose.english.words import (
+    COMPARED,
+    LATE,
+    LATENCIES,
+    MEASURES,
+    STATUSES,
+    duration,
+    queue_words,
+)
+from ledger.documents.contract_prose.figures import comparison_parts, is_share, number_text, quoted, span_parts
+from ledger.documents.contract_prose.prose import Say
+from ledger.documents.wording import window_words
+
+
+def latency_words(name: str) -> str:
+    """What a latency of that name is."""
+    return LATENCIES.get(name) or f"the contract's own latency {quoted(name)}"
+
+
+def _definition(fact: Fact, facts: Facts) -> str:
+    text = fact["definition"].text
+    words = dict.fromkeys(word for word in re.findall(r"(?<![0-9.a-z_])[a-z_][a-z0-9_]*", text) if word in MEASURES)
+    meanings = [MEASURES[word] if word in ("if", "min", "max") else f"“{word}” is {MEASURES[word]}" for word in words]
+    return (
+        f"The contract's own latency {quoted(fact.subject[0])} is {quoted(text)}. In it {'; '.join(meanings)}. The result is rounded to "
+        "the microsecond, a half to the even neighbour. There is none if a quantity was not measured, if a measured divisor is not above "
+        "zero, or if the result is negative."
+    )
+
+
+def _promise(fact: Fact, facts: Facts) -> str:
+    scope = {"model": "for each model by itself", "contract": "for all models together"}[fact["scope"]]
+    percentile, target = number_text(fact["percentile"]), duration(fact["target"])
+    return (
+        f"The promise: in every window, {scope}, at least {percentile}% of the requests in the objective meet the target of {target} "
+        f"(P{percentile}, by nearest rank). A request in the objective meets it if its latency is {target} or less; it is late if its "
+        "latency is above it, if it has no latency, or if it failed. A window that does not keep the promise is a breach."
+    )
+
+
+def _window(fact: Fact, facts: Facts) -> str:
+    window, cut = fact["window"], "Where one version of the contract gives way to another, the window is cut in two."
+    if window == "month":
+        return f"A window is a calendar month. {cut}"
+    if window == "1d":
+        return f"A window is a local day, which is shorter or longer than 24 hours when the clocks change. {cut}"
+    span = window_words(window)
+    return (
+        f"A window lasts {'1 ' if ' ' not in span else ''}{span}. Windows are counted from the midnight with which the local day begins, "
+        "and the last one ends with the day. A request belongs to the window in which the gateway received it; a window's end is not "
+        f"part of it. {cut}"
+    )
+
+
+def _queues_judged(fact: Fact, facts: Facts) -> str:
+    others = {one.subject[0] for one in facts.every(FactCode.QUEUE)} - fact["queues"]
+    outside = f"Requests in {queue_words(others)} are" if others else "No queue is"
+    return f"The objective holds requests in {queue_words(fact['queues'])}. {outside} outside it; exempt requests always are."
+
+
+def _small_windows(fact: Fact, facts: Facts) -> str:
+    requests, window = number_text(fact["min_requests"]), facts.of(FactCode.WINDOW)["window"]
+    small = f"A window with fewer than {requests} requests in the objective is small; with exactly {requests} it is not. "
+    if fact["small_windows"] == "evaluate":
+        return small + "A small window is judged like any other."
+    if fact["small_windows"] == "skip":
+        return small + "A small window is not judged, only reported as insufficient."
+    if window == "month":
+        return small + "Months cannot be joined, so a small window is not judged, only reported as insufficient."
+    who = {"model": " and model", "contract": ""}[facts.of(FactCode.PROMISE)["scope"]]
+    return small + (
+        f"All small windows of a local day{who} are joined and judged as one if together they have at least {requests} requests; else "
+        "they are only reported as insufficient."
+    )
+
+
+def _overload(fact: Fact, facts: Facts) -> str:
+    if fact["max_requests"] is None:
+        return "A window is judged however many requests it has."
+    most = number_text(fact["max_requests"])
+    return (
+        f"A window with more than {most} requests in the objective is an overload: it is reported, neither judged nor joined with others. "
+        f"With exactly {most} it is judged."
+    )
+
+
+def span_words(text: str) -> str:
+    """A tier's latencies: `below 100 ms`."""
+    sign, edges = span_parts(text)
+    words = [duration(edge) for edge in edges]
+    match sign:
+        case "..":
+            return f"of {words[0]} to {words[1]} (both included)"
+        case "..<":
+            return f"of {words[0]} (included) to {words[1]} (not included)"
+        case _:
+            return f"{COMPARED[sign]} {words[0]}"
+
+
+def _price(number: Written[Decimal]) -> str:
+    return f"{number_text(number)} of the base rates" if is_share(number) else f"{number_text(number)} times the base rates"
+
+
+def _tier(fact: Fact, facts: Facts) -> str:
+    latency = span_words(fact["latency"].text)
+    return f"Tier {quoted(fact.subject[0])}: a request with a latency {latency} costs {_price(fact['multiplier'])}."
+
+
+def _missing_latency(fact: Fact, facts: Facts) -> str:
+    return f"A success without a measured latency costs {_price(fact['multiplier'])} and {LATE[fact['objective']]}."
+
+
+def _queue(fact: Fact, facts: Facts) -> str:
+    queue = quoted(fact.subject[0])
+    if fact["multiplier"] is None:
+        price = f"The queue {queue} changes no price"
+    else:
+        number, of = number_text(fact["multiplier"]), "the multiplier of a tier, an exemption or any other price"
+        multiplied = fact["combine"] == "multiply"
+        price = (
+            f"The queue {queue} multiplies {of} by {number}"
+            if multiplied
+            else f"The queue {queue} raises {of} to {number}, if it is smaller"
+        )
+    if fact["max_queue"] is None:
+        return f"{price}, and the wait in it has no limit."
+    longest = duration(fact["max_queue"])
+    if fact["over_limit"] == "report":
+        return f"{price}. Requests that wait in it for more than {longest} are counted in the SLA report; their price stays."
+    return (
+        f"{price}. A request that waits in it for more than {longest}, or for an unknown time, loses the multiplier of the queue, if it "
+        f"has one; after exactly {longest} it keeps it."
+    )
+
+
+def _exemptions(fact: Fact, facts: Facts) -> str:
+    count = fact["count"]
+    if not count:
+        return "There are no exemptions."
+    listed = "There is one exemption." if count == 1 else f"There are {count} exemptions; the first that fits decides, in this order."
+    return (
+        f"{listed} An exempt request is outside the objective. If it is billed, the exemption's multiplier takes the place of the tier's."
+    )
+
+
+def _circuit_breaker(fact: Fact, facts: Facts) -> str:
+    return (
+        f"Exemption {fact['place']}, circuit breaker: a request in {queue_words(fact['queues'])}, whatever its outcome, that is received "
+        "while a circuit breaker is recorded as open on its node (on any node, if one of the two names none). If it is billed, it costs "
+        f"{_price(fact['multiplier'])}."
+    )
+
+
+def _async(fact: Fact, facts: Facts) -> str:
+    sign, tokens = comparison_parts(fact["input_tokens"].text)
+    compared = {"<": "fewer than", "<=": "at most", ">": "more than", ">=": "at least"}[sign]
+    evidence = "whose answer carried the header X-Async-Processing: true" if fact["evidence"] else "for which no evidence is needed"
+    return (
+        f"Exemption {fact['place']}, asynchronous processing: a success or cancelled request with {compared} {tokens} input tokens, "
+        f"{evidence}. If it is billed, it costs {_price(fact['multiplier'])}."
+    )
+
+
+def _cold_start(fact: Fact, facts: Facts) -> str:
+    limit, longest = number_text(fact["limit"]), duration(fact["max_duration"])
+    starts = {"0": "no cold start", "1": "the first cold start"}.get(limit, f"the first {limit} cold starts")
+    return (
+        f"Exemption {fact['place']}, cold start: {starts} of each local day, each with its successes and cancelled requests that are "
+        f"received up to {longest} after the first of them (exactly {longest} is included). Requests that name the same cold start, or "
+        f"that waited during the same recorded load of their model, share one. If they are billed, they cost {_price(fact['multiplier'])}."
+    )
+
+
+def _success(fact: Fact, facts: Facts) -> str:
+    return "A request with an HTTP status of 200–299 is a success: it is billed and, if its latency is known, in the objective."
+
+
+def _failure(fact: Fact, facts: Facts) -> str:
+    return f"{STATUSES[fact.subject[0]]} is never billed and {LATE[fact['objective']]}."
+
+
+def _cancelled(fact: Fact, facts: Facts) -> str:
+    billed = {
+        "produced": "is billed for the tokens produced until then: by its tier if its latency is above the target, else at 1 times the "
+        "base rates, each with the multiplier of its queue. It",
+        "nothing": "is not billed. It",
+    }[fact["bill"]]
+    waited = "If its latency is not known, its end-to-end time stands in."
+    return f"A request that the client closed (HTTP status 499) {billed} {LATE[fact['objective']]}. {waited}"
+
+
+def _budget(fact: Fact, facts: Facts) -> str:
+    count = number_text(fact["breaches"])
+    few = {"0": "no breach within the tolerance is", "1": "1 breach within the tolerance is"}
+    forgiven = few.get(count, f"{count} breaches within the tolerance are")
+    return (
+        f"In each calendar month {forgiven} forgiven, in the order in which the windows end (of those that end together, the one that "
+        "started first, then by the name of the model). This error budget is one for all models and all versions of the month; it starts "
+        "full each month and nothing of it is carried over."
+    )
+
+
+def _tolerance(fact: Fact, facts: Facts) -> str:
+    percentile = number_text(facts.of(FactCode.PROMISE)["percentile"])
+    up_to = number_text(fact["up_to"])
+    return (
+        f"The tolerance is {up_to} of the target. A breach whose P{percentile} is above it is over: it is not forgiven and uses no "
+        "budget. A request that failed or has no latency counts as above any tolerance."
+    )
+
+
+def _alert(fact: Fact, facts: Facts) -> str:
+    share = number_text(fact["alert_at"])
+    return f"An alert is due when {share} of the error budget, rounded down and at least one breach, is used, or when anything is refunded."
+
+
+def _refund(fact: Fact, facts: Facts) -> str:
+    whose = {"late_requests": "late successes", "window": "successes in the objective, late or not"}[fact["of"]]
+    return (
+        f"For every breach that is not forgiven, a refund gives the customer back {number_text(fact['tokens'])} × the tokens of the "
+        f"window's {whose}. Cancelled requests are not refunded."
+    )
+
+
+def _refund_value(fact: Fact, facts: Facts) -> str:
+    if fact["valued_at"] == "base_rate":
+        return "These tokens are valued at the base rates, whatever was charged for them."
+    return "These tokens are valued at the base rates times the multiplier that was charged for them."
+
+
+def _refund_failed(fact: Fact, facts: Facts) -> str:
+    if fact["failed"] == "none":
+        return "Nothing is given back for requests that failed."
+    factor = number_text(facts.of(FactCode.REFUND)["tokens"])
+    return (
+        f"Besides, a refund gives back {factor} × the input tokens, cached ones included, of the failed requests that count as late in "
+        "the window, at the base rate."
+    )
+
+
+def _refund_tax(fact: Fact, facts: Facts) -> str:
+    if fact["tax"] == "reduces_base":
+        return "Refunds reduce the price: they lower the amount that is taxed."
+    return "Refunds are damages and no reduction of the price: they do not lower the amount that is taxed."
+
+
+def _cap(fact: Fact, facts: Facts) -> str:
+    if fact["cap"] is None:
+        return "Refunds have no cap."
+    cap = number_text(fact["cap"])
+    return (
+        f"The refunds of a month are at most {cap} of its charges (a line that lifts them to a minimum is not counted); one line takes "
+        "back what is more."
+    )
+
+
+SENTENCES: Mapping[FactCode, Say] = {
+    FactCode.DEFAULT_LATENCY: lambda fact, _: (
+        f"The latency of a request is, unless its queue says otherwise, {latency_words(fact['latency'])}."
+    ),
+    FactCode.QUEUE_LATENCY: lambda fact, _: (
+        f"In the queue {quoted(fact.subject[0])} it is {latency_words(fact['latency']).partition(':')[0]}."
+    ),
+    FactCode.DEFINITION: _definition,
+    FactCode.PROMISE: _promise,
+    FactCode.WINDOW: _window,
+    FactCode.QUEUES_JUDGED: _queues_judged,
+    FactCode.SMALL_WINDOWS: _small_windows,
+    FactCode.OVERLOAD: _overload,
+    FactCode.TIER: _tier,
+    FactCode.MISSING_LATENCY: _missing_latency,
+    FactCode.QUEUE: _queue,
+    FactCode.EXEMPTIONS: _exemptions,
+    FactCode.CIRCUIT_BREAKER: _circuit_breaker,
+    FactCode.ASYNC: _async,
+    FactCode.COLD_START: _cold_start,
+    FactCode.SUCCESS: _success,
+    FactCode.FAILURE: _failure,
+    FactCode.CANCELLED: _cancelled,
+    FactCode.BUDGET: _budget,
+    FactCode.TOLERANCE: _tolerance,
+    FactCode.ALERT: _alert,
+    FactCode.REFUND: _refund,
+    FactCode.REFUND_VALUE: _refund_value,
+    FactCode.REFUND_FAILED: _refund_failed,
+    FactCode.REFUND_TAX: _refund_tax,
+    FactCode.CAP: _cap,
+}

@@ -1,0 +1,94 @@
+"""Numbers and names of a contract as text, the same in every language: exact, as the file writes them where it does.
+
+A name stands in quotation marks and cannot end them: the marks inside it, and characters that act instead of showing, become escapes.
+"""
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+from ledger.contract.fact import Written
+from ledger.contract.scalar import UNIT_US
+from ledger.documents.number import grouped_count
+from ledger.printable import printable
+
+_DURATION = re.compile(r"([0-9.]+)(us|ms|s|m|h|d)")
+_SPAN = re.compile(r"(?P<op><=|<|>=|>)(?P<edge>.+)|(?P<low>.+?)(?P<dots>\.\.<?)(?P<high>.+)")
+
+
+def quoted(name: str) -> str:
+    """The name in quotation marks.
+
+    >>> quoted("a\\u201d b")
+    '“a\\\\u201d b”'
+    """
+    return f"“{printable(name).replace('“', _escape('“')).replace('”', _escape('”'))}”"
+
+
+def _escape(character: str) -> str:
+    return f"\\u{ord(character):04x}"
+
+
+def number_text(number: Written[int] | Written[Decimal]) -> str:
+    """A number as the file writes it, thousands grouped: `2.0`, `30%`, `16,000`; the `x` of a factor is left to the words."""
+    percent = "%" if number.text.endswith("%") else ""
+    return f"{Decimal(number.text.rstrip('%x')):,f}{percent}"
+
+
+def is_share(number: Written[Decimal]) -> bool:
+    """Whether the file writes it as a percentage."""
+    return number.text.endswith("%")
+
+
+def rate_text(rate: Decimal) -> str:
+    """A rate with the zeros that the contract writes, thousands grouped."""
+    return f"{rate:,f}"
+
+
+def exact_text(number: Fraction | Decimal) -> str:
+    """A number that a decimal can hold, in full, without trailing zeros.
+
+    >>> exact_text(Fraction(3, 500)), exact_text(Decimal("1200.50"))
+    ('0.006', '1,200.5')
+    """
+    if isinstance(number, Fraction):
+        digits = next(digits for digits in range(200) if 10**digits % number.denominator == 0)  # whose factors are those of ten
+        number = Decimal(f"{number.numerator * 10**digits // number.denominator}e-{digits}")
+    text = f"{number:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def duration_parts(duration: Written[int] | int) -> tuple[str, str]:
+    """Number and unit (us ms s m h d) of a duration; one that the contract does not write is in ms, and from a second on in s.
+
+    >>> duration_parts(300_001), duration_parts(60_000_001), duration_parts(Written(86_400_000_000, "24h"))
+    (('300.001', 'ms'), ('60.000001', 's'), ('24', 'h'))
+    """
+    if isinstance(duration, int):
+        unit = "s" if duration >= UNIT_US["s"] else "ms"
+        return exact_text(Fraction(duration, UNIT_US[unit])), unit
+    match = _DURATION.fullmatch(duration.text)
+    assert match is not None, "a sound contract has no other durations"
+    number = Decimal(match[1])
+    return (f"{number:,f}", match[2])
+
+
+def duration_of(text: str) -> Written[int]:
+    """A duration that stands within a longer text, to be shown as it is written there."""
+    return Written(0, text)
+
+
+def span_parts(text: str) -> tuple[str, tuple[Written[int], ...]]:
+    """The sign of a tier (< <= > >= .. ..<) and the durations that it writes, the lower one first."""
+    match = _SPAN.fullmatch("".join(text.split()))
+    assert match is not None, "a sound contract has no other spans"
+    if match["op"]:
+        return match["op"], (duration_of(match["edge"]),)
+    return match["dots"], (duration_of(match["low"]), duration_of(match["high"]))
+
+
+def comparison_parts(text: str) -> tuple[str, str]:
+    """Sign and number of a comparison such as `> 16000`: `>` and `16,000`."""
+    match = re.fullmatch(r" *(<=|<|>=|>) *([0-9]+) *", text)
+    assert match is not None, "a sound contract has no other comparisons"
+    return match[1], grouped_count(int(match[2]))

@@ -1,0 +1,127 @@
+"""A few requests classified in memory, without a server: the plan that settles real months, over constant rows.
+
+Takes contracts with the requests that each is asked about, gives what becomes of each. Source: specification, sections 4 and 10.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from typing import Any
+
+import duckdb
+from sqlglot import exp
+
+from ledger.contract.expression import BUILT_IN, Definition
+from ledger.contract.model import Contract
+from ledger.rating import sql
+from ledger.rating.cells import read_cells, read_windows
+from ledger.rating.definition import latency_us
+from ledger.rating.duckdb import ComputedCells, Microseconds
+from ledger.rating.plan import Breaker, Coverage, measured, plans_of
+from ledger.settlement.calendar import DAY
+from ledger.settlement.cell import Cell, WindowCell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request as events are stored, the defaults filled; what is not known of it is None."""
+
+    received_at: datetime
+    model: str  # as served
+    queue: str
+    status: int = 200
+    cold_start: str | None = None
+    async_header: bool = False
+    node: str | None = None
+    queue_us: int | None = None
+    prefill_us: int | None = None
+    decode_us: int | None = None
+    inference_us: int | None = None
+    ttft_us: int | None = None
+    e2e_us: int | None = None
+    input_tokens: int | None = None
+    cached_input_tokens: int = 0
+    output_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Requests that only know of each other, and the contract that they are judged by, with the breakers that were open."""
+
+    contract: Contract
+    requests: tuple[Request, ...]
+    breakers: tuple[Breaker, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """The cells of the requests, one for a single request; and those of them that are in the objective, by window."""
+
+    cells: tuple[Cell, ...]
+    windows: tuple[WindowCell, ...]
+
+
+def classify(questions: Sequence[Question]) -> list[Answer]:
+    """What becomes of the requests of each question."""
+    found: dict[str, Answer] = {}
+    # Breakers belong to a plan and not to an account, so questions with other breakers need plans of their own.
+    for breakers in dict.fromkeys(question.breakers for question in questions):
+        numbered = {str(number): one for number, one in enumerate(questions) if one.breakers == breakers}
+        # Each question has an account and a contract of its own. Contracts with equal terms share a plan all the same.
+        contracts = {(number, one.contract.version): one.contract for number, one in numbered.items()}
+        coverage = [_coverage(number, one) for number, one in numbered.items()]
+        with duckdb.connect() as memory:
+            computed = ComputedCells(memory, [plan.cells() for plan in plans_of(contracts, coverage, breakers, (), _rows(numbered))])
+            cells, windows = read_cells(computed), read_windows(computed)
+        found |= {number: Answer(cells=tuple(cells[number]), windows=tuple(windows.get(number, ()))) for number in numbered}
+    return [found[str(number)] for number in range(len(questions))]
+
+
+def latencies_of(contract: Contract, latency: str, requests: Sequence[Request]) -> list[int | None]:
+    """What the latency of that name, built in or defined, is for each request, in microseconds."""
+    definition: Definition | None = contract.latency.define.get(latency)
+    measure = measured(BUILT_IN[latency]) if definition is None else latency_us(definition, measured)
+    source = _rows({str(number): Question(contract=contract, requests=(one,)) for number, one in enumerate(requests)})
+    query = exp.select(sql.column("account"), measure).from_(source.subquery("event", copy=False), copy=False)
+    with duckdb.connect() as memory:
+        found: dict[str, int | None] = dict(memory.execute(query.sql(Microseconds)).fetchall())
+    return [found[str(number)] for number in range(len(requests))]
+
+
+def _coverage(number: str, question: Question) -> Coverage:
+    instants = [request.received_at for request in question.requests]
+    start, end = min(instants) - 2 * DAY, max(instants) + 2 * DAY
+    return Coverage(account=number, contract_id=number, version=question.contract.version, start=start, end=end)
+
+
+_COLUMNS = [
+    *(("account", "text"), ("request_id", "text"), ("revision", "int"), ("received_at", "timestamptz")),
+    *((one.name, "bigint") for one in fields(Request) if one.name.endswith(("_us", "_tokens"))),
+    *(("model", "text"), ("queue", "text"), ("cold_start", "text"), ("node", "text"), ("async_header", "boolean"), ("status", "int")),
+]
+
+
+def _rows(questions: dict[str, Question]) -> exp.Query:
+    return sql.rows(
+        _COLUMNS,
+        [
+            [_constant(identity.get(name, getattr(request, name, None))) for name, _ in _COLUMNS]
+            for number, question in questions.items()
+            for place, request in enumerate(question.requests)
+            for identity in [{"account": number, "request_id": f"{place:09}", "revision": 1}]
+        ],
+    )
+
+
+def _constant(value: Any) -> exp.Expr:
+    match value:
+        case None:
+            return sql.null()
+        case bool():
+            return sql.boolean(value)
+        case int():
+            return sql.number(value)
+        case datetime():
+            return sql.instant(value)
+        case _:
+            return sql.text(value)
