@@ -49,9 +49,10 @@ def _summary(checked: Sequence[CheckedFile]) -> str:
     errors = sum(file.count(Severity.ERROR) for file in checked)
     warnings = sum(file.count(Severity.WARNING) for file in checked)
     examples = sum(len(file.contract.examples) for file in checked if file.contract is not None)
-    unproved = f"; {_counted(examples, 'example')} read but not run" if examples else ""
-    return f"{_counted(len(checked), 'file')}: {_counted(errors, 'error')}, {_counted(warnings, 'warning')}{unproved}"
+    unproved = f"; {counted(examples, 'example')}, run them with: ledger contract test" if examples else ""
+    return f"{counted(len(checked), 'file')}: {counted(errors, 'error')}, {counted(warnings, 'warning')}{unproved}"
 
 
-def _counted(number: int, noun: str) -> str:
+def counted(number: int, noun: str) -> str:
+    """`no errors`, `1 error`, `2 errors`."""
     return f"{number or 'no'} {noun}{'s' * (number != 1)}"

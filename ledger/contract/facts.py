@@ -275,19 +275,35 @@ def _examples(source: _Source) -> Iterator[Fact]:
 
 
 def _example(source: _Source, example: Example, path: Path) -> dict[str, object]:
-    """`events` and `windows` as mappings of what is given of each; of what is expected None where nothing is."""
+    """`intervals`, `events` and `windows` as mappings of what is given of each; of what is expected None where nothing is."""
     expect = example.expect
-    multipliers = [source.written(one, (*path, "expect", "multiplier", at)) for at, one in enumerate(expect.multiplier or ())]
+    multipliers = [source.optional(one, (*path, "expect", "multiplier", at)) for at, one in enumerate(expect.multiplier or ())]
     windows = [
-        {"at": source.written(window.at, (*path, "windows", at, "at")), "p99": source.written(window.p99_us, (*path, "windows", at, "p99"))}
+        {
+            "at": source.written(window.at, (*path, "windows", at, "at")),
+            "p99": source.written(window.p99_us, (*path, "windows", at, "p99")),
+            "requests": window.requests,
+        }
         for at, window in enumerate(example.windows)
+    ]
+    intervals = [
+        {
+            "kind": interval.kind,
+            "node": interval.node,
+            "model": interval.model,
+            "start": source.written(interval.start, (*path, "intervals", at, "start")),
+            "end": source.written(interval.end, (*path, "intervals", at, "end")),
+        }
+        for at, interval in enumerate(example.intervals)
     ]
     return {
         "it": example.it,
+        "intervals": tuple(intervals),
         "events": tuple(_event(source, event, (*path, "events", at)) for at, event in enumerate(example.events)),
         "windows": tuple(windows),
         "band": expect.band,
         "multiplier": tuple(multipliers) if expect.multiplier is not None else None,
+        "objective": expect.objective,
         "charge": source.optional(expect.charge, (*path, "expect", "charge")),
         "results": expect.results,
     }

@@ -365,20 +365,33 @@ class ExampleEvent(Terms):
         return terms
 
 
+class ExampleInterval(Terms):
+    """A recorded interval [start, end) around an example's events: an open circuit breaker, or a load of a model on a node."""
+
+    kind: Literal["circuit_breaker", "model_load"]
+    node: Line | None = None
+    model: Line | None = None
+    start: Instant
+    end: Instant
+
+
 class ExampleWindow(Terms):
-    """A window of an example: where it lies and the percentile that was measured in it."""
+    """A window of an example: where it lies and the percentile that was measured in it. `requests` None: as many as are judged."""
 
     at: Instant
     p99_us: Duration = Field(alias="p99")
+    requests: Count | None = None
 
 
 class ExampleExpectation(Terms):
-    """What an example must give, one entry per event or window; `charge` is exact, before rounding."""
+    """What an example must give, one entry per event or window; `charge` is exact, before rounding. The band of an event that is not
+    billed is `none`, and so is its multiplier (None)."""
 
     band: tuple[Line, ...] | None = None
-    multiplier: tuple[Multiplier, ...] | None = None
+    multiplier: tuple[OptionalMultiplier, ...] | None = None
+    objective: tuple[Literal["met", "late", "exclude"], ...] | None = None
     charge: ExactAmount | None = None
-    results: tuple[Literal["met", "forgiven", "refunded"], ...] | None = None
+    results: tuple[Literal["met", "forgiven", "refunded", "insufficient", "overload"], ...] | None = None
 
 
 class Example(Terms):
@@ -386,6 +399,7 @@ class Example(Terms):
 
     it: Line
     clause: Clause = None
+    intervals: tuple[ExampleInterval, ...] = ()
     events: tuple[ExampleEvent, ...] = ()
     windows: tuple[ExampleWindow, ...] = ()
     expect: ExampleExpectation

@@ -240,7 +240,12 @@ def _examples_expect_something_for_each(examples: tuple[Example, ...]) -> Iterat
     for at, example in enumerate(examples):
         path: Path = ("examples", at)
         expect = example.expect
-        lists = (("band", expect.band, "events"), ("multiplier", expect.multiplier, "events"), ("results", expect.results, "windows"))
+        lists: tuple[tuple[str, tuple[object, ...] | None, str], ...] = (
+            ("band", expect.band, "events"),
+            ("multiplier", expect.multiplier, "events"),
+            ("objective", expect.objective, "events"),
+            ("results", expect.results, "windows"),
+        )
         for key, expected, what in lists:
             count = len(example.events) if what == "events" else len(example.windows)
             if expected is not None and len(expected) != count:
@@ -253,9 +258,31 @@ def _examples_expect_something_for_each(examples: tuple[Example, ...]) -> Iterat
                 code="bad_example",
                 path=path,
                 found=f"{len(example.events)} events, {len(example.windows)} windows and what they should give",
-                expected="either events with band, multiplier or charge, or windows with results",
+                expected="either events with band, multiplier, objective or charge, or windows with results",
                 cure="make it two examples, or add what is missing",
             )
+
+
+@_rule("examples")
+def _circumstances_of_examples_are_possible(examples: tuple[Example, ...]) -> Iterator[Finding]:
+    """Of intervals what `interval add` asks of them, and windows with requests. Events are judged by the rules of events when they run."""
+
+    def wrong(path: Path, found: str, expected: str, cure: str) -> Finding:
+        return Finding(code="bad_example", path=path, found=found, expected=expected, cure=cure)
+
+    for at, example in enumerate(examples):
+        if example.intervals and not example.events:
+            yield wrong(("examples", at, "intervals"), "intervals without events", "events that lie in them", "remove them")
+        for entry, interval in enumerate(example.intervals):
+            path: Path = ("examples", at, "intervals", entry)
+            if interval.end <= interval.start:
+                yield wrong(path, "an interval that does not end after its start", "an end after the start", "exchange or correct them")
+            if interval.kind == "model_load" and (interval.node is None or interval.model is None):
+                yield wrong(path, "a model_load without its node or its model", "both", "add what is missing")
+        for entry, window in enumerate(example.windows):
+            if window.requests == 0:
+                path = ("examples", at, "windows", entry, "requests")
+                yield wrong(path, "a window without requests", "at least 1", "leave `requests` out for as many as are judged")
 
 
 def _example_events(examples: tuple[Example, ...]) -> Iterator[tuple[Path, ExampleEvent]]:

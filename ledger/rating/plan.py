@@ -38,6 +38,8 @@ EVENT_COLUMNS = (
 # What of an event decides its classification, and nothing else.
 SIGNATURE = ("account", "window_start", "model", "queue", "forfeited", "outcome", "exemption", "latency_class")
 NAMES, USAGE = ("account", "model", "queue"), ("input_tokens", "cached_input_tokens", "output_tokens")
+# Of a cell of one request.
+REQUEST_COLUMNS = ("request_id", "latency_us")
 # Relations that an engine may treat as it likes: of single events, of the groups whose sums it computes, and of what the groups stand for.
 CLASSIFIED, GROUPS, SIGNATURES = "classified", "groups", "signatures"
 MOST_SPANS = 50  # that a query lists one by one
@@ -83,9 +85,11 @@ def plans_of(
     loads: Sequence[ModelLoad],
     source: exp.Query,
     traffic: Mapping[str, int] | None = None,
+    *,
+    by_request: bool = False,
 ) -> "list[Plan]":
     """One plan for each distinct terms of the contracts (by id and version) that the coverage names; none without coverage. `traffic` is
-    about how many events of each account the source holds, if that is known."""
+    about how many events of each account the source holds, if that is known; `by_request` keeps each request apart."""
     alike: defaultdict[Terms, list[Coverage]] = defaultdict(list)
     terms = {key: terms_of(contracts[key]) for key in {(one.contract_id, one.version) for one in coverage}}
     for one in coverage:
@@ -98,6 +102,7 @@ def plans_of(
             loads=loads,
             source=source,
             has_others=_has_others(traffic, {one.account for one in group}),
+            by_request=by_request,
         )
         for key, group in alike.items()
     ]
@@ -113,7 +118,8 @@ class Plan:
 
     `source` is the relation of standing events with the canonical columns; it may hold more than the coverage names. If it `has_others`
     than events of the covered accounts, and not just a few, they are kept out one by one; else they leave with their groups. Intervals
-    outside the days do no harm.
+    outside the days do no harm. `by_request` does not group what is told apart by identity alone: each cell is of one request, and says
+    which and with which latency (REQUEST_COLUMNS, after those of a cell).
     """
 
     terms: Terms
@@ -122,6 +128,7 @@ class Plan:
     loads: Sequence[ModelLoad]
     source: exp.Query
     has_others: bool = True
+    by_request: bool = False
 
     def cells(self) -> exp.Query:
         """The cells of all events: CELL_COLUMNS, some rows with the same key."""
@@ -172,7 +179,9 @@ class Plan:
             **{name: sql.column(name, SIGNATURES) for name in SUMS},
             "late_latencies_us": sql.choose([(sql.both(judged["late"], is_any_of(ANSWERED)), sql.column("late_latencies_us"))]),
         }
-        cells = exp.select(*(sql.named(values[name], name) for name in CELL_COLUMNS))
+        cells = exp.select(
+            *(sql.named(values[name], name) for name in CELL_COLUMNS), *(sql.column(name, SIGNATURES) for name in self._request)
+        )
         cells = cells.from_(self._signatures(ranked=delayed is True).subquery(SIGNATURES, copy=False), copy=False)
         return self._with_measured(self._covered(cells, SIGNATURES), delayed=delayed)
 
@@ -367,6 +376,11 @@ class Plan:
 
     # -- the signature of an event
 
+    @property
+    def _request(self) -> tuple[str, ...]:
+        """What tells requests apart, where they are."""
+        return REQUEST_COLUMNS if self.by_request else ()
+
     @cached_property
     def _code(self) -> Code:
         """What of a signature is counted and not named, as one number."""
@@ -389,13 +403,15 @@ class Plan:
             *(sql.choose([(holds, self._code.summand(name, 1))], sql.number(0)) for name, holds in flags.items()),
             self._exemption(ranked=ranked),
         ]
+        names = (*NAMES, *self._request)
+        looked_at = dict.fromkeys((*names, *USAGE, "latency_us"))
         classified = exp.select(
-            *map(sql.column, (*NAMES, *USAGE, "latency_us")),
+            *map(sql.column, looked_at),
             sql.named(self._window_start(), "window_start"),
             sql.named(sql.added(*circumstances), "circumstances"),
         ).from_(exp.to_table("measured"), copy=False)
         coded = exp.select(
-            *map(sql.column, (*NAMES, *USAGE, "latency_us", "window_start")),
+            *map(sql.column, (*looked_at, "window_start")),
             sql.named(sql.added(sql.column("circumstances"), self._latency_class()), "code"),
         ).from_(classified.subquery(CLASSIFIED, copy=False), copy=False)
         # Of failed requests too: for single events the cheaper question, and the rules drop them.
@@ -403,17 +419,17 @@ class Plan:
         late_latencies = exp.Filter(this=exp.ArrayAgg(this=sql.column("latency_us")), expression=exp.Where(this=over_target))
         groups = (
             exp.select(
-                *map(sql.column, (*NAMES, "window_start", "code")),
+                *map(sql.column, (*names, "window_start", "code")),
                 sql.named(exp.Count(this=exp.Star()), "requests"),
                 *(sql.named(exp.Sum(this=sql.column(name)), name) for name in USAGE),
                 sql.named(late_latencies, "late_latencies_us"),
             )
             .from_(coded.subquery("coded", copy=False), copy=False)
-            .group_by(*map(sql.column, (*NAMES, "window_start", "code")), copy=False)
+            .group_by(*map(sql.column, (*names, "window_start", "code")), copy=False)
         )
         input_tokens, cached, output_tokens = (sql.known_or(sql.column(name), sql.number(0)) for name in USAGE)  # unknown ones count as 0
         parts = {
-            **{name: sql.column(name) for name in (*NAMES, "window_start", "requests", "late_latencies_us")},
+            **{name: sql.column(name) for name in (*names, "window_start", "requests", "late_latencies_us")},
             "outcome": self._code.part("outcome"),
             "forfeited": exp.EQ(this=self._code.part("forfeited"), expression=sql.number(1)),
             "exemption": exp.cast(_counted_from_1(self._code.part("exemption")), "smallint"),
@@ -423,7 +439,7 @@ class Plan:
             "tokens_cached_input": cached.copy(),
             "tokens_output": output_tokens,
         }
-        decoded = exp.select(*(sql.named(parts[name], name) for name in (*SIGNATURE, *SUMS, "late_latencies_us")))
+        decoded = exp.select(*(sql.named(parts[name], name) for name in (*SIGNATURE, *self._request, *SUMS, "late_latencies_us")))
         return decoded.from_(groups.subquery(GROUPS, copy=False), copy=False)
 
     def _forfeited(self) -> exp.Expr:

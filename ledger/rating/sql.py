@@ -12,6 +12,8 @@ from ledger.instant import MICROSECOND
 
 COMPARE: dict[str, type[exp.Binary]] = {"<": exp.LT, "<=": exp.LTE, ">": exp.GT, ">=": exp.GTE, "==": exp.EQ, "!=": exp.NEQ}
 
+_TIMESTAMPTZ = exp.DataType.build("timestamptz")  # once: building one reads its name like a query
+
 
 def column(name: str, table: str | None = None) -> exp.Column:
     """A column, quoted so that no name is taken for a keyword."""
@@ -35,7 +37,7 @@ def boolean(value: bool) -> exp.Expr:
 
 def instant(value: datetime) -> exp.Expr:
     """An instant constant, aware."""
-    return exp.cast(text(value.isoformat()), "timestamptz")
+    return exp.Cast(this=text(value.isoformat()), to=_TIMESTAMPTZ.copy())
 
 
 def span(value: timedelta) -> exp.Expr:
@@ -112,7 +114,9 @@ def all_of_each(queries: Sequence[exp.Query]) -> exp.Query:
         return queries[0]
     # Each in brackets of its own: a query may begin with WITH.
     return exp.union(
-        *(exp.select(exp.Star()).from_(query.subquery(f"part_{number}")) for number, query in enumerate(queries)), distinct=False
+        *(exp.select(exp.Star()).from_(query.subquery(f"part_{number}", copy=False)) for number, query in enumerate(queries)),
+        distinct=False,
+        copy=False,
     )
 
 

@@ -71,10 +71,7 @@ def price_of(piece: Piece, cell: Cell) -> Price:
     """The price of a billed cell: band, then queue unless forfeited, then the cap of a degraded variant."""
     contract = piece.contract
     model, variant = piece.served_names[cell.model]
-    band, multiplier = band_and_multiplier(contract, cell)
-    queue = contract.queues.by_name[cell.queue]
-    if queue.multiplier is not None and not cell.forfeited:
-        multiplier = exact_product(multiplier, queue.multiplier) if queue.combine == "multiply" else max(multiplier, queue.multiplier)
+    band, multiplier = uncapped_multiplier(contract, cell)
     if variant is not None:
         multiplier = min(multiplier, contract.models[model].degraded[variant].max_multiplier)
     return Price(
@@ -86,6 +83,35 @@ def price_of(piece: Piece, cell: Cell) -> Price:
         band=band,
         multiplier=without_trailing_zeros(multiplier),
     )
+
+
+def uncapped_multiplier(contract: Contract, cell: Cell) -> tuple[str, Decimal]:
+    """The band of a billed cell, and its multiplier before the cap of a degraded variant."""
+    band, multiplier = band_and_multiplier(contract, cell)
+    return band, multiplier_in_queue(contract, multiplier, cell.queue, forfeited=cell.forfeited)
+
+
+def multiplier_in_queue(contract: Contract, multiplier: Decimal, queue: str, *, forfeited: bool) -> Decimal:
+    """The multiplier of a band combined with that of a queue, before the cap of a degraded variant."""
+    terms = contract.queues.by_name[queue]
+    if terms.multiplier is None or forfeited:
+        return multiplier
+    return exact_product(multiplier, terms.multiplier) if terms.combine == "multiply" else max(multiplier, terms.multiplier)
+
+
+def charge_of(piece: Piece, cell: Cell) -> Fraction:
+    """What the requests of the cell cost, exact, before the rounding of their lines; 0 if they are not billed."""
+    if not is_billed(piece.contract, cell):
+        return Fraction(0)
+    price, tokens = price_of(piece, cell), Tokens()
+    tokens.add(cell)
+    return exact_charge(price, tokens, piece.contract)
+
+
+def exact_charge(price: Price, tokens: Tokens, contract: Contract) -> Fraction:
+    """What the tokens of all kinds cost at a price, before any rounding."""
+    kinds = tokens.by_kind().items()
+    return sum((exact_amount(quantity, rate_of(price, token, contract), price.multiplier) for token, quantity in kinds), Fraction(0))
 
 
 def usage_lines(period: Period, cells: Iterable[Cell], minor_digits: int) -> list[InvoiceLine]:
@@ -103,6 +129,12 @@ def usage_lines(period: Period, cells: Iterable[Cell], minor_digits: int) -> lis
     ]
 
 
+def rate_of(price: Price, token: str, contract: Contract) -> Decimal:
+    """The rate of the price's model for this kind of token, per million of them."""
+    rate: Decimal = getattr(contract.models[price.model].per_million_tokens, token)
+    return rate
+
+
 def exact_amount(quantity: int, rate: Decimal, multiplier: Decimal) -> Fraction:
     """What that many tokens cost before the one rounding.
 
@@ -114,7 +146,7 @@ def exact_amount(quantity: int, rate: Decimal, multiplier: Decimal) -> Fraction:
 
 def line_at(kind: LineKind, price: Price, token: str, quantity: int, contract: Contract, minor_digits: int) -> InvoiceLine:
     """A line of `quantity` tokens at a price; credits (of positive quantities) are negative."""
-    rate: Decimal = getattr(contract.models[price.model].per_million_tokens, token)
+    rate = rate_of(price, token, contract)
     amount_minor = to_minor(exact_amount(quantity, rate, price.multiplier), minor_digits, contract.money.rounding)
     return InvoiceLine(
         kind=kind,

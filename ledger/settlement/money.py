@@ -31,6 +31,15 @@ def without_trailing_zeros(value: Decimal) -> Decimal:
     return value.normalize(_EXACT)
 
 
+def exact_decimal(amount: Fraction) -> Decimal:
+    """The same number as a decimal; its denominator divides a power of ten, as that of every product of a contract's decimals.
+
+    >>> exact_decimal(Fraction(3, 500))
+    Decimal('0.006')
+    """
+    return _EXACT.divide(Decimal(amount.numerator), Decimal(amount.denominator))
+
+
 def to_minor(amount: Fraction, minor_digits: int, rounding: Rounding) -> int:
     """The amount in minor units, rounded once: half away from zero, or half to the even neighbour.
 

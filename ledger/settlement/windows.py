@@ -4,9 +4,10 @@ Source: specification, section 6.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from fractions import Fraction
 
 from ledger.settlement.calendar import window_end
@@ -83,15 +84,35 @@ class _Counts:
         self.over_limit += other.over_limit
 
 
+class Unjudged(StrEnum):
+    """Why a window that has requests and has ended is not judged."""
+
+    INSUFFICIENT = "insufficient"
+    OVERLOAD = "overload"
+
+
+Window = tuple[int, datetime, str]  # the index of its piece of the period, its start, its scope
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The breached windows in the order in which they meet the budget (end, start, scope), and how many windows there were."""
+    """The breached windows in the order in which they meet the budget (end, start, scope), those that have ended and are not judged (of a
+    pool that stays too small each of its windows), and how many windows there were."""
 
     breaches: tuple[BreachedWindow, ...]
+    unjudged: Mapping[Window, Unjudged] = field(default_factory=dict)
     counts: WindowCounts
 
 
 NOT_JUDGED = Judgement(breaches=(), counts=WindowCounts(judged=0, breached=0, insufficient=0, overload=0))
+
+
+def window_of(period: Period, cell: WindowCell) -> Window:
+    """The window that counts the requests of the cell; of a month's window the cells are those of its days."""
+    stretch = period.piece_at(cell.window_start)
+    piece = period.pieces[stretch]
+    is_month = piece.contract.objective.window == "month"
+    return stretch, piece.days.starts[0] if is_month else cell.window_start, piece.scope_of(cell.model)
 
 
 def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgement:
@@ -99,13 +120,11 @@ def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgeme
 
     While the month runs, a window (or a pool's day) that still fills is neither judged nor counted: a verdict, once given, stays.
     """
-    windows: defaultdict[tuple[int, datetime, str], _Counts] = defaultdict(_Counts)
+    windows: defaultdict[Window, _Counts] = defaultdict(_Counts)
     for cell in cells:
-        stretch = period.piece_at(cell.window_start)
-        piece = period.pieces[stretch]
-        is_month = piece.contract.objective.window == "month"
-        windows[stretch, piece.days.starts[0] if is_month else cell.window_start, piece.scope_of(cell.model)].add(cell)
+        windows[window_of(period, cell)].add(cell)
     breaches: list[BreachedWindow] = []
+    unjudged: dict[Window, Unjudged] = {}
     pools: defaultdict[tuple[int, datetime, datetime, str], _Counts] = defaultdict(_Counts)
     judged = insufficient = overload = 0
     for (stretch, start, scope), counts in windows.items():
@@ -116,6 +135,7 @@ def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgeme
             continue
         if objective.max_requests is not None and counts.requests > objective.max_requests:
             overload += 1
+            unjudged[stretch, start, scope] = Unjudged.OVERLOAD
         elif counts.requests >= objective.min_requests or objective.small_windows == "evaluate":
             judged += 1
             if counts.late > tolerated_of(piece.percentile, counts.requests):
@@ -125,19 +145,21 @@ def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgeme
             pools[stretch, *piece.days.day_of(start), scope].merge(counts)
         else:
             insufficient += 1
+            unjudged[stretch, start, scope] = Unjudged.INSUFFICIENT
     for (stretch, start, end, scope), counts in pools.items():
         piece = period.pieces[stretch]
         if end > now:
             continue
         if counts.requests < piece.contract.objective.min_requests:
             insufficient += 1
+            unjudged |= {(stretch, one, scope): Unjudged.INSUFFICIENT for one in counts.window_starts}
             continue
         judged += 1
         if counts.late > tolerated_of(piece.percentile, counts.requests):
             breaches.append(_breached(stretch, piece, start, end, scope, counts, pooled=True))
     breaches.sort(key=lambda w: (w.end, w.start, w.scope))
     windows_by_fate = WindowCounts(judged=judged, breached=len(breaches), insufficient=insufficient, overload=overload)
-    return Judgement(breaches=tuple(breaches), counts=windows_by_fate)
+    return Judgement(breaches=tuple(breaches), unjudged=unjudged, counts=windows_by_fate)
 
 
 def _breached(stretch: int, piece: Piece, start: datetime, end: datetime, scope: str, counts: _Counts, *, pooled: bool) -> BreachedWindow:

@@ -10,18 +10,19 @@ from pathlib import Path
 
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.model import Contract
-from ledger.contract.reader import ReadResult, read_contract
+from ledger.contract.reader import Places, ReadResult, read_contract
 from ledger.contract.source import MAX_BYTES
 from ledger.contract.versions import check_versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedFile:
-    """A file as given, its bytes, what they mean (None if that is not known), and the diagnostics in order of place."""
+    """A file as given, its bytes, what they mean (None if that is not known) and where, and the diagnostics in order of place."""
 
     file: str
     content: bytes
     contract: Contract | None
+    places: Places
     diagnostics: tuple[Diagnostic, ...]
 
     @property
@@ -55,6 +56,7 @@ def check_contracts(paths: Sequence[Path]) -> tuple[CheckedFile, ...]:
             file=file,
             content=content,
             contract=result.contract if result else None,
+            places=result.places if result else Places(None),
             diagnostics=tuple(sorted(diagnostics[file], key=lambda each: (each.line, each.column))),
         )
         for file, (content, result) in read.items()

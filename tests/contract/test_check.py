@@ -24,7 +24,7 @@ def check(*arguments: str | Path) -> Result:
 
 def test_a_good_contract_ends_with_0() -> None:
     result = check(GOOD)
-    assert (result.exit_code, result.output) == (0, "1 file: no errors, no warnings; 1 example read but not run\n")
+    assert (result.exit_code, result.output) == (0, "1 file: no errors, no warnings; 1 example, run them with: ledger contract test\n")
 
 
 def test_an_error_is_shown_with_its_place_its_line_and_a_caret(tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """Usage lines: the band of a request, its multiplier put together, and the sum of a line."""
 
 from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
 from ledger.settlement.cell import Cell, Outcome
-from ledger.settlement.charges import is_billed, price_of, usage_lines
+from ledger.settlement.charges import charge_of, is_billed, price_of, usage_lines
 from tests.settlement.months import ASYNC, BREAKER, FAST, SLOW, STANDARD, cell, month
 
 HIGHEST = ("combine: multiply", "combine: highest")
@@ -66,3 +67,10 @@ def test_a_line_is_rounded_once_and_not_each_request() -> None:
     tiny = cell(tokens_input=1, tier=STANDARD)
     assert [line.amount_minor for line in usage_lines(month(), [tiny] * 100, 2)] == [0]  # 0.002
     assert [line.amount_minor for line in usage_lines(month(), [tiny] * 250, 2)] == [1]  # 0.005
+
+
+def test_a_charge_is_exact_before_any_rounding() -> None:
+    piece = month().pieces[0]
+    priced = cell(tier=SLOW, queue="vip", tokens_input=1, tokens_cached_input=1, tokens_output=1)
+    assert charge_of(piece, priced) == Fraction(20 + 5 + 80, 10**6) * Fraction(9, 10)
+    assert charge_of(piece, cell(outcome=Outcome.SERVER_ERROR)) == 0

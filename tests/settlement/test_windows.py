@@ -225,3 +225,22 @@ def test_a_month_is_not_judged_before_it_has_ended() -> None:
     cells = [window_cell(100, late=2), window_cell(100, late=2, window_start=hour(24))]
     assert judge(period, cells, period.end - HOUR).counts.judged == 0
     assert judge(period, cells, period.end).counts.judged == 1
+
+
+def test_windows_that_are_not_judged_are_named_with_the_reason() -> None:
+    period = month(LIMITED)
+    cells = [
+        window_cell(201, window_start=hour(0)),
+        window_cell(60, window_start=hour(24)),  # together with the next one enough for a pool
+        window_cell(60, window_start=hour(25)),
+        window_cell(40, window_start=hour(48)),  # together with the next one too few
+        window_cell(40, window_start=hour(49)),
+    ]
+    unjudged = judge(period, cells, period.end).unjudged
+    assert {(start, scope): reason.value for (_, start, scope), reason in unjudged.items()} == {
+        (hour(0), "deepseek-v4"): "overload",
+        (hour(48), "deepseek-v4"): "insufficient",
+        (hour(49), "deepseek-v4"): "insufficient",
+    }
+    month_long = judge(month(MONTHLY), [window_cell(99, window_start=hour(24))], period.end).unjudged
+    assert [(start, reason.value) for (_, start, _), reason in month_long.items()] == [(hour(0), "insufficient")]

@@ -8,6 +8,8 @@ from ledger.contract.fact import Fact, FactCode, Facts
 from ledger.documents.contract_prose.chinese.words import (
     BANDS,
     FIELDS,
+    IN_OBJECTIVE,
+    INTERVALS,
     RESULTS,
     ROLES,
     TIMES,
@@ -118,15 +120,29 @@ def _field(name: str, value: Any) -> str:
             return "带有异步处理标头" if value else "不带异步处理标头"
 
 
+def _interval(interval: Mapping[str, Any]) -> str:
+    where = [f"{word} {quoted(interval[name])}" for name, word in (("node", "节点"), ("model", "模型")) if interval[name] is not None]
+    span = f"自 {interval['start'].text} 起至 {interval['end'].text} 前"
+    return f"{span}{'、'.join(where)}有{INTERVALS[interval['kind']]}记录"
+
+
+def _window(window: Mapping[str, Any], percentile: str) -> str:
+    size = "" if window["requests"] is None else f"，请求数为 {grouped_count(window['requests'])}"
+    return f"{quoted(window['at'].text)} 的考核时段，P{percentile} 为 {duration(window['p99'])}{size}"
+
+
 def _example(fact: Fact, facts: Facts) -> str:
-    given = [f"一个请求（{'，'.join(_field(name, value) for name, value in event.items())}）" for event in fact["events"]]
+    given = [_interval(interval) for interval in fact["intervals"]]
+    given += [f"一个请求（{'，'.join(_field(name, value) for name, value in event.items())}）" for event in fact["events"]]
     percentile = number_text(facts.of(FactCode.PROMISE)["percentile"])
-    given += [f"{quoted(one['at'].text)} 的考核时段，P{percentile} 为 {duration(one['p99'])}" for one in fact["windows"]]
+    given += [_window(one, percentile) for one in fact["windows"]]
     expected = []
     if fact["band"] is not None:
         expected.append(f"计价依据为 {'、'.join(BANDS.get(band) or quoted(band) for band in fact['band'])}")
     if fact["multiplier"] is not None:
-        expected.append(f"计价系数 {'、'.join(map(number_text, fact['multiplier']))}")
+        expected.append(f"计价系数 {'、'.join('无' if one is None else number_text(one) for one in fact['multiplier'])}")
+    if fact["objective"] is not None:
+        expected.append(f"考核依次为{'、'.join(IN_OBJECTIVE[one] for one in fact['objective'])}")
     if fact["charge"] is not None:
         expected.append(f"舍入前费用 {number_text(fact['charge'])} {currency_of(facts)}")
     if fact["results"] is not None:

@@ -99,8 +99,17 @@ BANDS = {
     "circuit_breaker": "熔断豁免",
     "missing_latency": "无延迟数据",
     "cancelled": "目标时间内取消",
+    "none": "不计费",
 }
-RESULTS = {"met": "达标", "forgiven": "未达标，予以宽免", "refunded": "未达标，予以返还"}
+RESULTS = {
+    "met": "达标",
+    "forgiven": "未达标，予以宽免",
+    "refunded": "未达标，予以返还",
+    "insufficient": "请求过少，不予考核",
+    "overload": "请求过多，不予考核",
+}
+IN_OBJECTIVE = {"met": "达到目标", "late": "逾时", "exclude": "不计入考核范围"}
+INTERVALS = {"circuit_breaker": "熔断", "model_load": "模型加载"}
 ROLES = {"provider": "服务方", "customer": "客户"}
 
 

@@ -8,6 +8,8 @@ from ledger.contract.fact import Fact, FactCode, Facts
 from ledger.documents.contract_prose.english.words import (
     BANDS,
     FIELDS,
+    IN_OBJECTIVE,
+    INTERVALS,
     RESULTS,
     TIMES,
     TOKENS,
@@ -137,15 +139,30 @@ def _field(name: str, value: Any) -> str:
             return "with the header of asynchronous processing" if value else "without the header of asynchronous processing"
 
 
+def _interval(interval: Mapping[str, Any]) -> str:
+    where = [f"{name} {quoted(interval[name])}" for name in ("node", "model") if interval[name] is not None]
+    span = f"from {interval['start'].text} to before {interval['end'].text}"
+    return " ".join([INTERVALS[interval["kind"]], *(["on", " for ".join(where)] if where else []), span])
+
+
+def _window(window: Mapping[str, Any], percentile: str) -> str:
+    size = "" if window["requests"] is None else f" and {grouped_count(window['requests'])} request{plural(window['requests'])}"
+    return f"a window at {window['at'].text} with a P{percentile} of {duration(window['p99'])}{size}"
+
+
 def _example(fact: Fact, facts: Facts) -> str:
-    given = [f"a request ({', '.join(_field(name, value) for name, value in event.items())})" for event in fact["events"]]
+    given = [_interval(interval) for interval in fact["intervals"]]
+    given += [f"a request ({', '.join(_field(name, value) for name, value in event.items())})" for event in fact["events"]]
     percentile = number_text(facts.of(FactCode.PROMISE)["percentile"])
-    given += [f"a window at {one['at'].text} with a P{percentile} of {duration(one['p99'])}" for one in fact["windows"]]
+    given += [_window(one, percentile) for one in fact["windows"]]
     expected = []
     if fact["band"] is not None:
         expected.append(f"priced as {', '.join(BANDS.get(band) or quoted(band) for band in fact['band'])}")
     if fact["multiplier"] is not None:
-        expected.append(f"multiplier {', '.join(map(number_text, fact['multiplier']))}")
+        multipliers = ("none" if one is None else number_text(one) for one in fact["multiplier"])
+        expected.append(f"multiplier {', '.join(multipliers)}")
+    if fact["objective"] is not None:
+        expected.append(", ".join(IN_OBJECTIVE[one] for one in fact["objective"]))
     if fact["charge"] is not None:
         expected.append(f"charge before rounding {number_text(fact['charge'])} {currency_of(facts)}")
     if fact["results"] is not None:

@@ -99,8 +99,17 @@ BANDS = {
     "circuit_breaker": "the exemption circuit breaker",
     "missing_latency": "without a latency",
     "cancelled": "cancelled in time",
+    "none": "not billed",
 }
-RESULTS = {"met": "the promise is kept", "forgiven": "the breach is forgiven", "refunded": "the breach is refunded"}
+RESULTS = {
+    "met": "the promise is kept",
+    "forgiven": "the breach is forgiven",
+    "refunded": "the breach is refunded",
+    "insufficient": "too few requests to be judged",
+    "overload": "more requests than are judged",
+}
+IN_OBJECTIVE = {"met": "meets the target", "late": "is late", "exclude": "is outside the objective"}
+INTERVALS = {"circuit_breaker": "a circuit breaker open", "model_load": "a model being loaded"}
 
 
 def duration(given: Written[int] | int) -> str:

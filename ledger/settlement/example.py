@@ -1,0 +1,158 @@
+"""What an example of a contract comes to, request by request and window by window, and where that is not what it expects.
+
+Takes classified requests and judged windows, gives findings to compare. Pure. Source: specification, section 10.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from fractions import Fraction
+
+from ledger.contract.model import Contract, Example, ExampleEvent, ExampleWindow
+from ledger.settlement.budget import give_verdicts
+from ledger.settlement.calendar import window_end
+from ledger.settlement.cell import Cell, WindowCell
+from ledger.settlement.charges import Price, charge_of, is_billed, price_of, uncapped_multiplier
+from ledger.settlement.period import Period, Piece
+from ledger.settlement.statement import Verdict
+from ledger.settlement.windows import Judgement, window_of
+
+NOT_BILLED = "none"  # as the band, and the multiplier, of an event that is not billed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFound:
+    """What the contract makes of an event: `event` with the defaults filled in, `price` None if it is not billed, `charge` exact;
+    `uncapped` is the multiplier before the cap of a degraded variant."""
+
+    event: ExampleEvent
+    cell: Cell
+    latency_us: int | None
+    price: Price | None
+    uncapped: Decimal | None
+    charge: Fraction
+
+    @property
+    def band(self) -> str:
+        return NOT_BILLED if self.price is None else self.price.band
+
+    @property
+    def multiplier(self) -> Decimal | None:
+        return None if self.price is None else self.price.multiplier
+
+    @property
+    def is_capped(self) -> bool:
+        return self.uncapped != self.multiplier
+
+    @property
+    def objective(self) -> str:
+        """How it counts: outside the objective, late, or met."""
+        if not self.cell.in_objective:
+            return "exclude"
+        return "late" if self.cell.late else "met"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowFound:
+    """What the contract makes of a window of `requests` requests that all took its percentile. `result` is as an example expects it;
+    `used` counts the breaches of its month that were forgiven before it; `pooled`: it was judged with others of its day."""
+
+    window: ExampleWindow
+    start: datetime
+    end: datetime
+    requests: int
+    is_late: bool
+    is_over: bool
+    result: str
+    used: int
+    pooled: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExampleFound:
+    """All that an example comes to, in its order."""
+
+    contract: Contract
+    example: Example
+    requests: tuple[RequestFound, ...] = ()
+    windows: tuple[WindowFound, ...] = ()
+
+    @property
+    def charge(self) -> Fraction:
+        return sum((request.charge for request in self.requests), Fraction(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """An expectation that does not hold: `key` of `expect`, and the place of the event or window, None for a charge."""
+
+    key: str
+    place: int | None
+    expected: str | Decimal | None
+    found: str | Decimal | Fraction | None
+
+
+def request_found(piece: Piece, event: ExampleEvent, cell: Cell, latency_us: int | None) -> RequestFound:
+    """The price and charge of one classified event."""
+    billed = is_billed(piece.contract, cell)
+    return RequestFound(
+        event=event,
+        cell=cell,
+        latency_us=latency_us,
+        price=price_of(piece, cell) if billed else None,
+        uncapped=uncapped_multiplier(piece.contract, cell)[1] if billed else None,
+        charge=charge_of(piece, cell),
+    )
+
+
+def windows_found(period: Period, windows: Sequence[tuple[ExampleWindow, WindowCell]], judgement: Judgement) -> list[WindowFound]:
+    """What became of the windows of one month, each with its cell, in their order, after all of them were judged together."""
+    verdicts = give_verdicts(period, judgement.breaches)
+    found = []
+    for window, cell in windows:
+        stretch, start, scope = key = window_of(period, cell)
+        piece = period.pieces[stretch]
+        at = next(
+            (
+                at
+                for at, breach in enumerate(judgement.breaches)
+                if (breach.stretch, breach.scope) == (stretch, scope) and cell.window_start in breach.window_starts
+            ),
+            None,
+        )
+        found.append(
+            WindowFound(
+                window=window,
+                start=start,
+                end=window_end(piece.contract.objective.window, start, piece.days),
+                requests=cell.requests,
+                is_late=cell.late > 0,
+                is_over=cell.over > 0,
+                result=judgement.unjudged.get(key, "met") if at is None else verdicts[at].value,
+                used=0 if at is None else verdicts[:at].count(Verdict.FORGIVEN),
+                pooled=at is not None and judgement.breaches[at].pooled,
+            )
+        )
+    return found
+
+
+def differences(found: ExampleFound) -> list[Difference]:
+    """Every expectation of the example that does not hold, in the order of its events or windows, the charge last."""
+    return list(_differences(found))
+
+
+def _differences(found: ExampleFound) -> Iterator[Difference]:
+    expect = found.example.expect
+    for place, request in enumerate(found.requests):
+        if expect.band is not None and expect.band[place] != request.band:
+            yield Difference(key="band", place=place, expected=expect.band[place], found=request.band)
+        if expect.multiplier is not None and expect.multiplier[place] != request.multiplier:
+            yield Difference(key="multiplier", place=place, expected=expect.multiplier[place], found=request.multiplier)
+        if expect.objective is not None and expect.objective[place] != request.objective:
+            yield Difference(key="objective", place=place, expected=expect.objective[place], found=request.objective)
+    for place, window in enumerate(found.windows):
+        if expect.results is not None and expect.results[place] != window.result:
+            yield Difference(key="results", place=place, expected=expect.results[place], found=window.result)
+    if expect.charge is not None and Fraction(expect.charge) != found.charge:
+        yield Difference(key="charge", place=None, expected=expect.charge, found=found.charge)
