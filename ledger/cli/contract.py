@@ -1,7 +1,7 @@
-"""`ledger contract`: check contract files. Source: specification, section 9."""
+"""`ledger contract check | schema`: contract files checked, and what editors need to check them. Source: specification, section 9."""
 
+import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from unicodedata import east_asian_width
 
@@ -10,7 +10,11 @@ import click
 from ledger.cli.options import echo_json, format_option
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.source import printable
+from ledger.documents.text_table import Line, Span, Style, write_lines
+from ledger.printable import printable as escaped
 from ledger.workflows.contract import CheckedFile, check_contracts
+
+LONGEST_LINE = 120  # characters of a line of the file that are shown
 
 
 @click.command()
@@ -20,29 +24,71 @@ from ledger.workflows.contract import CheckedFile, check_contracts
 def check(ctx: click.Context, files: tuple[Path, ...], output_format: str) -> None:
     """Show every error and warning of contract files, and of their versions together.
 
-    Exit code 0 without errors (warnings are allowed), 1 with errors.
+    Each is one line, `file:line:column: error code: found, expected, what to do`, with the line of the file and a caret below it.
+    docs/contracts/codes.md shows every code with an example. Exit code 0 without errors (warnings are allowed), 1 with errors.
+
+    \b
+    Example:
+      ledger contract check acme-v1.yaml acme-v2.yaml
     """
     checked = check_contracts(files)
     if output_format == "json":
-        findings = [asdict(diagnostic) for file in checked for diagnostic in file.diagnostics]
-        echo_json(findings)
+        echo_json([finding_json(diagnostic) for file in checked for diagnostic in file.diagnostics])
     else:
         for file in checked:
             for diagnostic in file.diagnostics:
-                click.echo(quoted(diagnostic, file.lines))
+                write_lines(quoted(diagnostic, file.lines), sys.stdout)
         click.echo(_summary(checked))
     ctx.exit(1 if any(file.count(Severity.ERROR) for file in checked) else 0)
 
 
-def quoted(diagnostic: Diagnostic, lines: Sequence[str]) -> str:
-    """The diagnostic, its line and a caret under its column. A long line is cut around the column."""
+@click.command()
+def schema() -> None:
+    """Print a JSON Schema of contract files, for editors: they complete keys, explain them and mark what cannot be right.
+
+    docs/contracts/editor.md says how to set one up. `ledger contract check` alone proves that a contract is sound.
+
+    \b
+    Example:
+      ledger contract schema > ledger-contract.schema.json
+    """
+    from ledger.contract.schema import contract_schema
+
+    echo_json(contract_schema())
+
+
+def quoted(diagnostic: Diagnostic, lines: Sequence[str]) -> list[Line]:
+    """The diagnostic, its line and a caret under its column, and an empty line. A long line is cut around the column."""
+    style = Style.RED if diagnostic.severity is Severity.ERROR else Style.YELLOW
+    title = [
+        Span(f"{escaped(diagnostic.place)}: ", Style.BOLD),
+        Span(f"{diagnostic.severity} {diagnostic.code}", style),
+        Span(f": {escaped(diagnostic.message)}"),
+    ]
     if not 0 < diagnostic.line <= len(lines):
-        return f"{diagnostic}\n"
-    left = max(diagnostic.column - 61, 0)
-    line = printable(lines[diagnostic.line - 1][left : left + 120], limit=120)
+        return [title, []]
+    whole = lines[diagnostic.line - 1]
+    left = max(diagnostic.column - 61, 0) if len(whole) > LONGEST_LINE else 0
+    line = printable(whole[left : left + LONGEST_LINE], limit=LONGEST_LINE)
     before = line[: diagnostic.column - 1 - left]
     width = sum(2 if east_asian_width(character) in "WF" else 1 for character in before)
-    return f"{diagnostic}\n    {line}\n    {' ' * width}^\n"
+    return [title, [Span(f"    {line}")], [Span(f"    {' ' * width}"), Span("^", style)], []]
+
+
+def finding_json(diagnostic: Diagnostic) -> dict[str, object]:
+    """The fields of a finding for editors and CI; a place that is not known is null."""
+    return {
+        "file": diagnostic.file,
+        "line": diagnostic.line or None,
+        "column": diagnostic.column or None,
+        "end_line": diagnostic.end_line or None,
+        "end_column": diagnostic.end_column or None,
+        "severity": diagnostic.severity,
+        "code": diagnostic.code,
+        "found": diagnostic.found,
+        "expected": diagnostic.expected,
+        "cure": diagnostic.cure,
+    }
 
 
 def _summary(checked: Sequence[CheckedFile]) -> str:

@@ -1,16 +1,17 @@
 """`ledger contract test`: run the examples of contract files. Source: specification, sections 9 and 10."""
 
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ledger.cli.contract import counted, quoted
+from ledger.cli.contract import counted, finding_json, quoted
 from ledger.cli.options import echo_json, format_option
 from ledger.cli.output import echo
 from ledger.contract.diagnostic import Diagnostic, Severity
+from ledger.documents.text_table import write_lines
 
 if TYPE_CHECKING:
     from ledger.workflows.contract_examples import RunFile
@@ -40,6 +41,8 @@ def test(ctx: click.Context, files: tuple[Path, ...], require_full: bool, output
         echo_json([_file_json(one) for one in run])
     else:
         for one in run:
+            for diagnostic in _errors(one):
+                write_lines(quoted(diagnostic, one.checked.lines), sys.stdout)
             for line in _file_lines(one):
                 echo(line)
         echo(_summary(run))
@@ -55,11 +58,9 @@ def _errors(run: "RunFile") -> list[Diagnostic]:
 def _file_lines(run: "RunFile") -> Iterator[str]:
     from ledger.documents.example_report import coverage_line, failure_lines, sketch_lines
 
-    for diagnostic in _errors(run):
-        yield quoted(diagnostic, run.checked.lines)
     for example in run.run:
         if example.differences:
-            line, _ = run.checked.places.of(("examples", example.place))
+            line, *_ = run.checked.places.of(("examples", example.place))
             yield from failure_lines(f"{run.checked.file}:{line}", example.found, example.differences)
             yield ""
     if run.rules:
@@ -88,13 +89,13 @@ def _file_json(run: "RunFile") -> dict[str, object]:
         example = by_place.get(place)
         result = "skipped" if example is None else "fails" if example.differences else "holds"
         failures = [] if example is None else failure_json(example.found, example.differences)
-        line, _ = run.checked.places.of(("examples", place))
+        line, *_ = run.checked.places.of(("examples", place))
         examples.append({"it": stated.it, "clause": stated.clause, "line": line, "result": result, "failures": failures})
     return {
         "file": run.checked.file,
         "contract": None if contract is None else contract.id,
         "version": None if contract is None else contract.version,
-        "errors": [asdict(diagnostic) for diagnostic in _errors(run)],
+        "errors": [finding_json(diagnostic) for diagnostic in _errors(run)],
         "examples": examples,
         "rules": {
             "total": len(run.rules),

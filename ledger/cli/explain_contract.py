@@ -1,5 +1,6 @@
 """`ledger contract explain`: a contract in plain sentences for a lawyer. Source: specification, section 9."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -8,6 +9,7 @@ from ledger.cli.contract import quoted
 from ledger.cli.output import echo
 from ledger.contract.diagnostic import Severity
 from ledger.documents.contract_prose.forms import FORMS
+from ledger.documents.text_table import write_lines
 from ledger.workflows.explain_contract import LANGUAGES, explain_contract
 
 
@@ -38,7 +40,7 @@ def explain(ctx: click.Context, file: Path, language: str, form: str, output: Pa
     checked = explained.checked
     if explained.prose is None:
         for diagnostic in checked.diagnostics:
-            click.echo(quoted(diagnostic, checked.lines), err=True)
+            write_lines(quoted(diagnostic, checked.lines), sys.stderr)
         ctx.exit(1)
     text = FORMS[form](explained.prose)
     if output is None:

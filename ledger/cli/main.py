@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "Say a contract in plain sentences, each with its clause, in English or Chinese.",
     ),
     "contract test": ("ledger.cli.contract_test:test", "Run the examples of contract files, without a database."),
+    "contract schema": ("ledger.cli.contract:schema", "Print a JSON Schema of contract files, for editors."),
     "contract add": ("ledger.cli.register:add", "Put contract versions into force."),
     "contract approve": ("ledger.cli.approve:approve", "Approve a version in a role, as it requires."),
     "contract list": ("ledger.cli.versions:list_", "List the versions: when they are in force, and what they lack."),

@@ -1,5 +1,6 @@
 """`ledger contract add`: contract files into the database."""
 
+import sys
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ from ledger.cli.options import author_option, pass_database
 from ledger.cli.output import echo
 from ledger.cli.stored_version import short_hash, show_missing, version_words
 from ledger.contract.diagnostic import Severity
+from ledger.documents.text_table import write_lines
 from ledger.store.contracts import StoredVersion
 from ledger.store.database import Database
 from ledger.workflows.register import register_contracts
@@ -33,7 +35,7 @@ def add(database: Database, ctx: click.Context, files: tuple[Path, ...], author:
     for file in registered.files:
         for diagnostic in file.diagnostics:
             if diagnostic.severity is Severity.ERROR:
-                echo(quoted(diagnostic, file.lines), err=True)
+                write_lines(quoted(diagnostic, file.lines), sys.stderr)
         if warnings := file.count(Severity.WARNING):
             echo(f"{file.file}: {warnings} warning{'s' * (warnings > 1)}; see: ledger contract check {file.file}", err=True)
     for diagnostic in registered.together:

@@ -16,7 +16,10 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnostic:
-    """One finding. `line` and `column` count from 1; 0 means the file as a whole. `code` is permanent and documented."""
+    """One finding. `line` and `column` count from 1; 0 means the file as a whole. `code` is permanent and documented.
+
+    `end_line` and `end_column` are where what was found has ended (the column is the one after it); 0 where that is not known.
+    """
 
     severity: Severity
     code: str
@@ -26,10 +29,21 @@ class Diagnostic:
     found: str
     expected: str
     cure: str
+    end_line: int = 0
+    end_column: int = 0
+
+    @property
+    def place(self) -> str:
+        """The file with line and column, as editors and compilers write it."""
+        return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+    @property
+    def message(self) -> str:
+        """What was found, what was expected and what to do."""
+        return f"found {self.found}; expected {self.expected}; {self.cure}"
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}:{self.column}" if self.line else self.file
-        return f"{place}: {self.severity} {self.code}: found {self.found}; expected {self.expected}; {self.cure}"
+        return f"{self.place}: {self.severity} {self.code}: {self.message}"
 
 
 Path = tuple[str | int, ...]  # the keys and places in lists that lead to a part of the contract, as the file writes them

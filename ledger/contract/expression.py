@@ -8,7 +8,6 @@ branch of `if` that is not taken; a negative result is null. The result is round
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -16,6 +15,8 @@ from pydantic import PlainValidator
 
 from ledger.contract.diagnostic import Refusal
 from ledger.contract.scalar import parse_decimal, parse_duration, text_of
+from ledger.contract.suggestion import did_you_mean
+from ledger.contract.types import Written
 
 NAMES: dict[str, Literal["duration", "number"]] = {
     "queue": "duration",
@@ -205,7 +206,7 @@ class _Parser:
 
     def _unexpected(self, expected: str) -> Refusal:
         symbol = self._next
-        return _refusal(symbol.offset, f"`{symbol.text}`" if symbol.text else "the end", expected, "correct the definition")
+        return _refusal(symbol.offset, f"`{symbol.text[:40]}`" if symbol.text else "the end", expected, "correct the definition")
 
     def _operation(self, power: int) -> _Typed:
         left = self._operand()
@@ -267,13 +268,12 @@ def _literal(symbol: _Symbol) -> _Typed:
         return _Typed(unit="number", tree=Literal_(value=Fraction(parse_decimal(symbol.text))), offset=symbol.offset)
     except Refusal as refusal:
         expected = "a decimal such as 0.30 or a duration such as 50ms"
-        raise _refusal(symbol.offset, f"`{symbol.text}`", expected, refusal.cure) from None
+        raise _refusal(symbol.offset, f"`{symbol.text[:40]}`", expected, refusal.cure) from None
 
 
 def _unknown_name(symbol: _Symbol) -> Refusal:
     known = [*NAMES, *_CALLS, "and", "or", "not"]
-    near = get_close_matches(symbol.text[:40], known, n=1)
-    cure = f"did you mean `{near[0]}`?" if near else "only measured quantities of the request can be used"
+    cure = did_you_mean(symbol.text, known, "only measured quantities of the request can be used")
     return _refusal(symbol.offset, f"`{symbol.text[:40]}`", f"one of {', '.join(NAMES)}", cure)
 
 
@@ -369,4 +369,5 @@ def parse_definition(value: object) -> Definition:
     return Definition(text=text, tree=_quantity(typed))
 
 
-Expression = Annotated[Definition, PlainValidator(parse_definition)]
+WRITTEN = Written(lambda: {"type": "string", "description": "The span of a request that is its latency, for example: e2e - queue."})
+Expression = Annotated[Definition, PlainValidator(parse_definition), WRITTEN]

@@ -216,14 +216,21 @@ def _refund_at_base_rate(contract: Contract) -> Iterator[Finding]:
 def _cancelled_requests_are_billed(contract: Contract) -> Iterator[Finding]:
     if contract.outcomes.cancelled.bill == "nothing":
         cure = "a client that closes before the last token would pay nothing: write produced"
-        yield _warning("cancelled_free", ("outcomes", "cancelled", "bill"), "`nothing`", "a bill for what was produced", cure)
+        yield _warning(
+            "cancelled_free",
+            ("outcomes", "cancelled", "bill"),
+            "`nothing` billed for cancelled requests",
+            "a bill for what was produced",
+            cure,
+        )
 
 
 @_lint
 def _shedding_load_is_not_free(contract: Contract) -> Iterator[Finding]:
     if contract.outcomes.rate_limited.objective == "exclude":
         cure = "the provider could keep its promise by refusing requests: write late"
-        yield _warning("shedding_free", ("outcomes", "rate_limited", "objective"), "`exclude`", "429 answers that count as late", cure)
+        found, expected = "`exclude`: requests that are refused with status 429 are outside the objective", "429 answers that count as late"
+        yield _warning("shedding_free", ("outcomes", "rate_limited", "objective"), found, expected, cure)
 
 
 @_lint

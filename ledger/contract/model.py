@@ -13,7 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from ledger.contract.diagnostic import Path, Refusal
 from ledger.contract.expression import Expression
-from ledger.contract.scalar import (
+from ledger.contract.scalar import microseconds_text
+from ledger.contract.types import (
     Clause,
     ContractId,
     Count,
@@ -24,6 +25,7 @@ from ledger.contract.scalar import (
     Duration,
     ExactAmount,
     Factor,
+    Holding,
     Identifier,
     Instant,
     LatencySpan,
@@ -43,7 +45,6 @@ from ledger.contract.scalar import (
     TokenComparison,
     VersionNumber,
     YesNo,
-    microseconds_text,
     not_empty,
 )
 
@@ -102,7 +103,7 @@ class Parties(Terms):
 
 
 class Effective(Terms):
-    """Local days on which the version applies. `until` is exclusive; None means until another version begins."""
+    """Local days on which the version applies. `until` is exclusive; without it, until another version begins."""
 
     start: Day = Field(alias="from")
     until: Day | None = None
@@ -119,13 +120,13 @@ class Calendar(Terms):
     """The zone whose days and months are meant, and when a month may be settled."""
 
     timezone: Timezone
-    billing_period: Literal["month"]
+    billing_period: Literal["month"] = Field(description="What one invoice covers.")
     grace_us: Duration = Field(alias="grace")
     corrections: Corrections = Corrections()
 
 
 class Tax(Terms):
-    """A tax on the taxable net. `rate` is a share: 6% is Decimal("0.06")."""
+    """A tax on the taxable net."""
 
     name: Line
     rate: Share
@@ -161,7 +162,7 @@ class Degraded(Terms):
 
 
 class Model(Terms):
-    """A model on sale. `served_as` are the names in telemetry (None: the model's key); `degraded` its weaker variants by served name."""
+    """A model on sale. `served_as` are the names in telemetry (without it, the key); `degraded` its weaker variants by served name."""
 
     served_as: DistinctLines | None = None
     degraded: Mapping[Line, Degraded] = {}
@@ -183,10 +184,14 @@ class Objective(Terms):
     clause: Clause = None
     percentile: Percentile
     target_us: Duration = Field(alias="target")
-    window: Literal["1m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "month"]
-    scope: Literal["model", "contract"]
+    window: Literal["1m", "5m", "10m", "15m", "30m", "1h", "2h", "3h", "4h", "6h", "8h", "12h", "1d", "month"] = Field(
+        description="The span of time over which the percentile is judged."
+    )
+    scope: Literal["model", "contract"] = Field(description="Whether each model is judged by itself or all together.")
     min_requests: Count
-    small_windows: Literal["evaluate", "skip", "pool_day"]
+    small_windows: Literal["evaluate", "skip", "pool_day"] = Field(
+        description="What becomes of windows with fewer than min_requests: judged all the same, left out, or judged together as one a day."
+    )
     max_requests: OptionalCount = None
     queues: DistinctNames
 
@@ -203,7 +208,7 @@ class MissingLatency(Terms):
     """How a success without a measured latency is priced and judged."""
 
     multiplier: Multiplier
-    objective: Literal["late", "exclude"]
+    objective: Literal["late", "exclude"] = Field(description="Whether such requests count as late or are outside the objective.")
 
 
 class Pricing(Terms):
@@ -215,12 +220,17 @@ class Pricing(Terms):
 
 
 class Queue(Terms):
-    """A queue class. `multiplier` None leaves the band's alone."""
+    """A queue class. Without a `multiplier` that of the tier or exemption stays alone."""
 
     multiplier: OptionalMultiplier = None
-    combine: Literal["multiply", "highest"] = "multiply"
+    combine: Literal["multiply", "highest"] = Field(
+        default="multiply",
+        description="Whether the multipliers of queue and tier are multiplied, or the higher one applies.",
+    )
     max_queue_us: OptionalDuration = Field(alias="max_queue", default=None)
-    over_limit: Literal["report", "forfeit"] = "report"
+    over_limit: Literal["report", "forfeit"] = Field(
+        default="report", description="What a wait above max_queue means: it is reported, or the queue's multiplier is lost."
+    )
 
 
 class Queues(Terms):
@@ -246,7 +256,7 @@ class Queues(Terms):
 class CircuitBreaker(Terms):
     """Requests of the listed queues inside a recorded breaker interval."""
 
-    kind: Literal[ExemptionKind.CIRCUIT_BREAKER]
+    kind: Literal[ExemptionKind.CIRCUIT_BREAKER] = Field(description="Requests in a recorded interval of an open circuit breaker.")
     clause: Clause = None
     queues: DistinctNames
     multiplier: Multiplier
@@ -255,20 +265,20 @@ class CircuitBreaker(Terms):
 class Async(Terms):
     """Long inputs answered asynchronously; with evidence `header` only if the response said so."""
 
-    kind: Literal[ExemptionKind.ASYNC]
+    kind: Literal[ExemptionKind.ASYNC] = Field(description="Long inputs that are answered asynchronously.")
     clause: Clause = None
     input_tokens: TokenComparison
-    evidence: Literal["header"] | None = None
+    evidence: Literal["header"] | None = Field(default=None, description="With `header`, only if the response said so.")
     multiplier: Multiplier
 
 
 class ColdStart(Terms):
     """The first `limit` cold starts of a local day, each for requests up to `max_duration` after its first."""
 
-    kind: Literal[ExemptionKind.COLD_START]
+    kind: Literal[ExemptionKind.COLD_START] = Field(description="Requests that a cold start of a model delayed.")
     clause: Clause = None
     limit: Count
-    per: Literal["day"]
+    per: Literal["day"] = Field(description="The span in which at most `limit` cold starts are exempt.")
     max_duration_us: Duration = Field(alias="max_duration")
     multiplier: Multiplier
 
@@ -279,14 +289,16 @@ Exemption = Annotated[CircuitBreaker | Async | ColdStart, Field(discriminator="k
 class FailureOutcome(Terms):
     """How requests that failed in one way count in the objective; they are never billed."""
 
-    objective: Literal["late", "exclude"]
+    objective: Literal["late", "exclude"] = Field(description="Whether such requests count as late or are outside the objective.")
 
 
 class CancelledOutcome(Terms):
     """How requests that the client closed are billed and judged."""
 
-    bill: Literal["produced", "nothing"]
-    objective: Literal["late_if_over_target", "exclude"]
+    bill: Literal["produced", "nothing"] = Field(description="Whether the tokens that were produced until then are billed.")
+    objective: Literal["late_if_over_target", "exclude"] = Field(
+        description="Whether such requests count as late if they lasted longer than the target, or are outside the objective."
+    )
 
 
 class Outcomes(Terms):
@@ -303,21 +315,23 @@ class ErrorBudget(Terms):
 
     clause: Clause = None
     breaches: Count
-    per: Literal["month"]
+    per: Literal["month"] = Field(description="The span in which that many breaches are forgiven.")
     up_to: Share
-    order: Literal["chronological"]
+    order: Literal["chronological"] = Field(description="Which breaches are forgiven first.")
     alert_at: Share
 
 
 class Refund(Terms):
-    """What a breach that is not forgiven gives back. `cap` is a share of the period's charges, None for no cap."""
+    """What a breach that is not forgiven gives back. `cap` is a share of the period's charges."""
 
     clause: Clause = None
-    of: Literal["late_requests", "window"]
+    of: Literal["late_requests", "window"] = Field(description="Whose tokens are given back: of late requests, or of all.")
     tokens: Factor
-    valued_at: Literal["base_rate", "charged_rate"]
-    failed: Literal["none", "input_tokens"] = "none"
-    tax: Literal["reduces_base", "outside_scope"] = "reduces_base"
+    valued_at: Literal["base_rate", "charged_rate"] = Field(description="At which price: the rate alone, or with the multiplier charged.")
+    failed: Literal["none", "input_tokens"] = Field(default="none", description="What failed requests give back besides.")
+    tax: Literal["reduces_base", "outside_scope"] = Field(
+        default="reduces_base", description="Whether credits reduce the price that is taxed, or are damages that no tax is due on."
+    )
     cap: OptionalShare
 
 
@@ -368,7 +382,7 @@ class ExampleEvent(Terms):
 class ExampleInterval(Terms):
     """A recorded interval [start, end) around an example's events: an open circuit breaker, or a load of a model on a node."""
 
-    kind: Literal["circuit_breaker", "model_load"]
+    kind: Literal["circuit_breaker", "model_load"] = Field(description="What was recorded.")
     node: Line | None = None
     model: Line | None = None
     start: Instant
@@ -408,7 +422,7 @@ class Example(Terms):
 class Contract(Terms):
     """One version of one contract, complete."""
 
-    schema_name: Literal["ledger/contract/v1"] = Field(alias="schema")
+    schema_name: Literal["ledger/contract/v1"] = Field(alias="schema", description="The language that this file is written in.")
     id: ContractId
     version: VersionNumber
     replaces: VersionNumber | None = None
@@ -421,12 +435,12 @@ class Contract(Terms):
     payment: Payment | None = None
     minimum_commitment: OptionalAmount
     require_approvals: DistinctNames = ()
-    models: Annotated[Mapping[Identifier, Model], AfterValidator(not_empty)]
+    models: Annotated[Mapping[Identifier, Model], AfterValidator(not_empty), Holding((("minProperties", 1),))]
     latency: Latency
     objective: Objective
     pricing: Pricing
     queues: Queues
-    exemptions: tuple[Exemption, ...]
+    exemptions: tuple[Exemption, ...] = Field(description="What is outside the objective; the first that fits decides.")
     outcomes: Outcomes
     error_budget: ErrorBudget
     refund: Refund

@@ -5,10 +5,9 @@ hold, and lint says what is probably not meant. A rule is asked as soon as the s
 Source: specification, section 3.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from itertools import islice
 from types import NoneType, UnionType
@@ -19,9 +18,10 @@ from pydantic_core import ErrorDetails
 
 from ledger.contract.diagnostic import Diagnostic, Finding, Path, Refusal, Severity
 from ledger.contract.lint import lint
-from ledger.contract.model import Contract, Terms
+from ledger.contract.model import Contract, Queues, Terms
 from ledger.contract.rules import check_sections
-from ledger.contract.source import MAX_FINDINGS, Entries, Keys, Node, Refused, Text, printable, read_source, shown
+from ledger.contract.source import MAX_FINDINGS, Entries, Extent, Keys, Node, Refused, Text, printable, read_source, shown
+from ledger.contract.suggestion import did_you_mean, listed, near_match
 from ledger.contract.texts import sections_of
 
 
@@ -31,17 +31,21 @@ class Places:
 
     root: Node | None
 
-    def of(self, path: Path, *, at_key: bool = False) -> tuple[int, int]:
-        """Line and column of the part, or of the nearest one around it that the file has; 0, 0 without a file."""
+    def of(self, path: Path, *, at_key: bool = False, offset: int = 0) -> Extent:
+        """Where the part stands, or the nearest one around it that the file has; all 0 without a file.
+
+        `offset` counts characters of a text; where the file writes it on several lines or with escapes, the text as a whole is meant.
+        """
         if self.root is None:
-            return 0, 0
+            return 0, 0, 0, 0
         if at_key:
-            around, _, _ = _walk(self.root, path[:-1])
+            around, _ = _walk(self.root, path[:-1])
             if isinstance(around, Keys) and path[-1] in around.pairs:
                 key = around.pairs[str(path[-1])][0]
-                return key.line, key.column
-        _, line, column = _walk(self.root, path)
-        return line, column
+                return key.line, key.column, key.end_line, key.end_column
+        node, (line, column, end_line, end_column) = _walk(self.root, path)
+        moved = offset if isinstance(node, Text) and node.is_verbatim else 0
+        return line, column + moved, end_line, end_column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +81,18 @@ def contract_texts(content: bytes) -> object:
 
 def diagnostic_of(finding: Finding, file: str, places: Places) -> Diagnostic:
     """The finding with the place where its part of the contract stands."""
-    line, column = places.of(finding.path, at_key=finding.at_key)
+    line, column, end_line, end_column = places.of(finding.path, at_key=finding.at_key, offset=finding.offset)
     return Diagnostic(
         severity=finding.severity,
         code=finding.code,
         file=file,
         line=line,
-        column=column + finding.offset,
+        column=column,
         found=finding.found,
         expected=finding.expected,
         cure=finding.cure,
+        end_line=end_line,
+        end_column=end_column,
     )
 
 
@@ -98,8 +104,16 @@ def _validated(root: Node) -> tuple[Contract | None, list[Finding]]:
     except ValidationError as error:
         told = islice(error.errors(include_url=False, include_input=False), MAX_FINDINGS)
         findings = [finding for details in told for finding in _told(details, root)]
-        return None, [*findings, *check_sections(_readable_sections(value))]
-    return contract, list(check_sections(sections_of(contract)))
+        return None, [*_without_misspelt(findings), *islice(check_sections(_readable_sections(value)), MAX_FINDINGS)]
+    return contract, list(islice(check_sections(sections_of(contract)), MAX_FINDINGS))
+
+
+def _without_misspelt(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """The findings without those of a key that is missing only because it is misspelt."""
+    cures = {(finding.path[:-1], finding.cure) for finding in findings if finding.code == "unknown_key"}
+    for finding in findings:
+        if finding.code != "missing_key" or (finding.path, f"did you mean {finding.expected.removeprefix('the key ')}?") not in cures:
+            yield finding
 
 
 def _plain(node: Node) -> object:
@@ -133,35 +147,40 @@ def _section(name: str) -> TypeAdapter[Any]:
     return TypeAdapter(Contract.model_fields[name].rebuild_annotation())
 
 
-def _walk(node: Node, path: Path) -> tuple[Node, int, int]:
+def _walk(node: Node, path: Path) -> tuple[Node, Extent]:
     """The node at the path or the nearest around it, and where it is: a value's own place, a mapping's or list's key."""
-    line, column = (1, 1) if isinstance(node, Keys) else (node.line, node.column)
+    place = (1, 1, 0, 0) if isinstance(node, Keys) else _place(node)
     for part in path:
         match node:
             case Keys(pairs=pairs) if part in pairs:
                 key, node = pairs[str(part)]
-                line, column = (node.line, node.content_column) if isinstance(node, Text) else (key.line, key.column)
+                place = _place(node) if isinstance(node, Text) else (key.line, key.column, key.end_line, key.end_column)
             case Entries(items=items) if isinstance(part, int) and part < len(items):
                 node = items[part]
-                line, column = node.line, node.content_column if isinstance(node, Text) else node.column
+                place = _place(node)
             case _:
                 break
-    return node, line, column
+    return node, place
+
+
+def _place(node: Node) -> Extent:
+    return node.content if isinstance(node, Text) else (node.line, node.column, 0, 0)
 
 
 def _told(error: ErrorDetails, root: Node) -> Iterator[Finding]:
     """One error of the model in the words of a contract's reader; none for a place that has its diagnostic already."""
     location = error["loc"]
     path = _path(location)
-    node, _, _ = _walk(root, path)
+    node, _ = _walk(root, path)
     refusal = error.get("ctx", {}).get("error")
-    if isinstance(node, Refused):
+    if isinstance(node, Refused) and error["type"] != "extra_forbidden":
         return
     match error["type"]:
         case "missing":
             yield _missing(path)
         case "extra_forbidden":
-            yield _unknown_key(path, _keys_at(location[:-1]))
+            around, _ = _walk(root, path[:-1])
+            yield _unknown_key(path, _keys_at(location[:-1]), around)
         case "literal_error" | "enum":
             yield _choice(path, node, str(error["ctx"]["expected"]))
         case "union_tag_invalid" | "union_tag_not_found":
@@ -203,20 +222,34 @@ def _missing(path: Path) -> Finding:
     )
 
 
-def _unknown_key(path: Path, known: list[str]) -> Finding:
+def _unknown_key(path: Path, known: list[str], around: Node) -> Finding:
     key = str(path[-1])
-    near = get_close_matches(key[:40], known, n=1)
-    cure = f"did you mean `{near[0]}`?" if near else "remove it"
-    found = f"the key `{printable(key)}`"
-    return Finding(code="unknown_key", path=path, at_key=True, found=found, expected=f"one of {', '.join(known)}", cure=cure)
+    near = near_match(key, known)
+    if near is not None:
+        is_there = isinstance(around, Keys) and near in around.pairs
+        cure = f"remove it: `{near}` is there already" if is_there else f"did you mean `{near}`?"
+    else:
+        homes = _sections_with(key) if len(path) == 2 else ()
+        cure = f"move it to {' or '.join(f'`{home}`' for home in homes)}, or remove it" if homes else "remove it"
+    found = f"the key `{printable(key)}`" + (f" under `{printable(str(path[-2]))}`" if len(path) > 1 and isinstance(path[-2], str) else "")
+    return Finding(code="unknown_key", path=path, at_key=True, found=found, expected=f"one of {listed(known)}", cure=cure)
+
+
+@cache
+def _sections_with(key: str) -> tuple[str, ...]:
+    """The sections at the top of a contract that have a key of this name directly below them."""
+    return tuple(
+        field.alias or name
+        for name, field in Contract.model_fields.items()
+        if isinstance(kind := _bare(field.annotation), type) and issubclass(kind, Terms) and key in _keys_of(kind) and kind is not Queues
+    )
 
 
 def _choice(path: Path, node: Node, expected: str) -> Finding:
     choices = expected.replace("'", "")
     if not isinstance(node, Text):
         return Finding(code="wrong_kind", path=path, found=shown(node), expected=choices, cure="write one value here")
-    near = get_close_matches(node.text[:40], choices.replace(" or ", ", ").split(", "), n=1)
-    cure = f"did you mean `{near[0]}`?" if near else "write one of these words"
+    cure = did_you_mean(node.text, choices.replace(" or ", ", ").split(", "), "write one of these words")
     return Finding(code="bad_choice", path=path, found=shown(node), expected=choices, cure=cure)
 
 
@@ -242,6 +275,10 @@ def _keys_at(location: tuple[str | int, ...]) -> list[str]:
     kind: Any = Contract
     for part in location:
         kind = _inner(kind, part)
+    return _keys_of(kind)
+
+
+def _keys_of(kind: type[Terms]) -> list[str]:
     return [field.alias or name for name, field in kind.model_fields.items()]
 
 

@@ -5,7 +5,6 @@ What a single scalar or key must be is proved where it is read. Source: specific
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from ledger.contract.diagnostic import Finding, Path
@@ -27,6 +26,7 @@ from ledger.contract.model import (
     served_names,
 )
 from ledger.contract.scalar import currency_digits, duration_text
+from ledger.contract.suggestion import did_you_mean, listed
 
 RESERVED_TIERS = (*ExemptionKind, "missing_latency", "cancelled", "refund", "failed")
 RESERVED_DEFINITIONS = (*BUILT_IN, *(name for name in NAMES if name not in BUILT_IN), "min", "max", "if", "and", "or", "not")
@@ -126,26 +126,24 @@ def _latencies_are_known(latency: Latency) -> Iterator[Finding]:
     used += [(("latency", "by_queue", queue), name) for queue, name in latency.by_queue.items()]
     for path, name in used:
         if name not in known:
-            near = get_close_matches(name, known, n=1)
             yield Finding(
                 code="unknown_latency",
                 path=path,
                 found=f"`{name}`",
-                expected=f"one of {', '.join(known)}",
-                cure=f"did you mean `{near[0]}`?" if near else "define it under `define`",
+                expected=f"one of {listed(known)}",
+                cure=did_you_mean(name, known, "define it under `define`"),
             )
 
 
 def _undeclared(queue: str, path: Path, queues: Queues, *, at_key: bool = False) -> Iterator[Finding]:
     if queue not in queues.by_name:
-        near = get_close_matches(queue, list(queues.by_name), n=1)
         yield Finding(
             code="undeclared_queue",
             path=path,
             at_key=at_key,
             found=f"the queue `{queue}`",
-            expected=f"one of {', '.join(queues.by_name) or 'the queues, of which none is declared'}",
-            cure=f"did you mean `{near[0]}`?" if near else "declare it under `queues`",
+            expected=f"one of {listed(list(queues.by_name)) or 'the queues, of which none is declared'}",
+            cure=did_you_mean(queue, queues.by_name, "declare it under `queues`"),
         )
 
 
@@ -229,10 +227,8 @@ def _examples_speak_of_this_contract(examples: tuple[Example, ...], models: Mapp
     for path, event in _example_events(examples):
         for key, value, known in (("model", event.model, served), ("account", event.account, list(parties.customer.accounts))):
             if value is not None and value not in known:
-                found = f"the {key} `{value}`"
-                yield Finding(
-                    code="bad_example", path=(*path, key), found=found, expected=f"one of {', '.join(known)}", cure="name one of these"
-                )
+                found, cure = f"the {key} `{value}`", did_you_mean(value, known, "name one of these")
+                yield Finding(code="bad_example", path=(*path, key), found=found, expected=f"one of {listed(known)}", cure=cure)
 
 
 @_rule("examples")
@@ -249,9 +245,9 @@ def _examples_expect_something_for_each(examples: tuple[Example, ...]) -> Iterat
         for key, expected, what in lists:
             count = len(example.events) if what == "events" else len(example.windows)
             if expected is not None and len(expected) != count:
-                found = f"{len(expected)} entries for {count} {what}"
+                found = f"a list of {len(expected)} for {count} {what if count != 1 else what[:-1]}"
                 cure = f"write one entry for each of the {what}"
-                yield Finding(code="bad_example", path=(*path, "expect", key), found=found, expected=f"{count} entries", cure=cure)
+                yield Finding(code="bad_example", path=(*path, "expect", key), found=found, expected=f"a list of {count}", cure=cure)
         says_something = expect.charge is not None or any(expected is not None for _, expected, _ in lists)
         if not says_something or bool(example.events) == bool(example.windows) or (expect.charge is not None and not example.events):
             yield Finding(

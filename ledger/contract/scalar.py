@@ -1,38 +1,38 @@
 """Scalars of a contract file: from the text that stands in the file to an exact value, by the type that the key wants.
 
-Every scalar arrives as text and nothing is guessed: `NO` is not false, `010` is ten. Each type here is an annotated type with
-its parser; a parser raises Refusal in words a reader of contracts understands. Source: specification, sections 1 and 3.
+Every scalar arrives as text and nothing is guessed: `NO` is not false, `010` is ten. A parser raises Refusal in words a reader of
+contracts understands. Source: specification, sections 1 and 3.
 """
 
 import re
 import unicodedata
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import iso4217
-from pydantic import AfterValidator, PlainValidator
 
 from ledger.contract.diagnostic import Refusal
+from ledger.printable import brief
 
 UNIT_US: dict[str, int] = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 LONGEST_US = 36_500 * UNIT_US["d"]
 YEARS = range(1970, 3000)
 
-_DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(us|ms|s|m|h|d)")
-_DECIMAL = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,12})?")
-_EXACT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,40})?")
-_INTEGER = re.compile(r"[0-9]{1,12}")
-_DAY = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}")
-_INSTANT = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})")
-_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}")
-_CONTRACT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_SHA256 = re.compile(r"[0-9a-fA-F]{64}")
+DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(us|ms|s|m|h|d)")
+DECIMAL = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,12})?")
+EXACT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,40})?")
+INTEGER = re.compile(r"[0-9]{1,12}")
+DAY = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}")
+INSTANT = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]{1,6})?([Zz]|[+-][0-9]{2}:[0-9]{2})")
+IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}")
+CONTRACT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+SHA256 = re.compile(r"[0-9a-fA-F]{64}")
 
 # Characters that make a text look like another one: they turn the direction of writing.
 TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -48,9 +48,9 @@ def text_of(value: object) -> str:
 def parse_duration(value: object) -> int:
     """Microseconds of a duration such as `300ms` or `8.3s`; a bare number or a fraction of a microsecond is refused."""
     text = text_of(value)
-    match = _DURATION.fullmatch(text)
+    match = DURATION.fullmatch(text)
     if not match:
-        bare = _DECIMAL.fullmatch(text)
+        bare = DECIMAL.fullmatch(text)
         cure = f"add the unit, for example {text}ms" if bare else "write a number and one of us ms s m h d, without a space"
         raise Refusal("bad_duration", "a duration with its unit, such as 300ms, 8.3s, 5m, 1h or 30d", cure)
     microseconds = Fraction(match[1]) * UNIT_US[match[2]]
@@ -76,7 +76,7 @@ def duration_text(duration_us: int) -> str:
 def parse_decimal(value: object) -> Decimal:
     """A decimal without sign or exponent, at most 12 digits after the point; keeps the zeros that the file writes."""
     text = text_of(value)
-    if not _DECIMAL.fullmatch(text):
+    if not DECIMAL.fullmatch(text):
         cure = "write digits with a point for decimals: no sign, no exponent, no comma, no spaces"
         raise Refusal("bad_number", "a decimal number such as 2.00, at most 15 digits before and 12 after the point", cure)
     return Decimal(text)
@@ -85,7 +85,7 @@ def parse_decimal(value: object) -> Decimal:
 def parse_exact(value: object) -> Decimal:
     """An amount before rounding: a decimal with up to 40 digits after the point."""
     text = text_of(value)
-    if not _EXACT.fullmatch(text):
+    if not EXACT.fullmatch(text):
         raise Refusal("bad_number", "an exact amount such as 0.006", "write digits with a point for decimals")
     return Decimal(text)
 
@@ -93,8 +93,8 @@ def parse_exact(value: object) -> Decimal:
 def microseconds_text(value: object, *, key: str) -> str:
     """The whole microseconds of a bare number whose unit, ms or s, ends the key; rounded half even. Refusal names the key."""
     text = text_of(value)
-    if not _DECIMAL.fullmatch(text):
-        raise Refusal("bad_number", "a decimal number such as 12.5", "write digits only", found=f"`{text[:60]}`", key=key)
+    if not DECIMAL.fullmatch(text):
+        raise Refusal("bad_number", "a decimal number such as 12.5", "write digits only", found=f"`{brief(text)}`", key=key)
     return str(round(Fraction(text) * UNIT_US[key.rpartition("_")[2]]))
 
 
@@ -102,7 +102,7 @@ def parse_multiplier(value: object) -> Decimal:
     """A factor on a price: `2.0`, or `30%` for Decimal("0.3")."""
     text = text_of(value)
     number = text.removesuffix("%")
-    if not _DECIMAL.fullmatch(number):
+    if not DECIMAL.fullmatch(number):
         raise Refusal("bad_multiplier", "a multiplier such as 2.0 or 30%", "write 2.0 for twice the rate or 30% for a share of it")
     return Decimal(number).scaleb(-2) if text.endswith("%") else Decimal(number)
 
@@ -110,17 +110,21 @@ def parse_multiplier(value: object) -> Decimal:
 def parse_share(value: object) -> Decimal:
     """A percentage, as a share: `120%` is Decimal("1.2")."""
     text = text_of(value)
-    if not text.endswith("%") or not _DECIMAL.fullmatch(text[:-1]):
-        bare = _DECIMAL.fullmatch(text)
-        raise Refusal("bad_percentage", "a percentage such as 30%", f"did you mean {text}%?" if bare else "write a number and %")
+    if not text.endswith("%") or not DECIMAL.fullmatch(text[:-1]):
+        bare = DECIMAL.fullmatch(text)
+        cure = "write a number and %, without a space"
+        if bare:
+            share = f"{Decimal(text).scaleb(2).normalize():f}%"
+            cure = f"did you mean `{text}%`?" if Decimal(text) >= 1 else f"write {share}, or {text}% if that is meant"
+        raise Refusal("bad_percentage", "a percentage such as 30%", cure)
     return Decimal(text[:-1]).scaleb(-2)
 
 
 def parse_factor(value: object) -> int:
     """A whole factor such as `2x`, at least 1."""
     text = text_of(value)
-    if not text.endswith("x") or not _INTEGER.fullmatch(text[:-1]) or int(text[:-1]) < 1:
-        cure = f"did you mean {text}x?" if _INTEGER.fullmatch(text) and int(text) else "write a whole number of at least 1 and x"
+    if not text.endswith("x") or not INTEGER.fullmatch(text[:-1]) or int(text[:-1]) < 1:
+        cure = f"did you mean `{text}x`?" if INTEGER.fullmatch(text) and int(text) else "write a whole number of at least 1 and x"
         raise Refusal("bad_factor", "a positive whole factor such as 2x", cure)
     return int(text[:-1])
 
@@ -128,7 +132,7 @@ def parse_factor(value: object) -> int:
 def parse_count(value: object) -> int:
     """A whole number of 0 or more, at most 12 digits."""
     text = text_of(value)
-    if not _INTEGER.fullmatch(text):
+    if not INTEGER.fullmatch(text):
         abbreviated = re.fullmatch(r"[0-9]{1,9}k", text)
         exact = f"{text[:-1]}000 or {int(text[:-1]) * 1024}" if abbreviated else ""
         raise Refusal("bad_count", "a whole number such as 16000", f"write {exact}" if exact else "write digits only")
@@ -146,14 +150,14 @@ def parse_version_number(value: object) -> int:
 def parse_percentile(value: object) -> Decimal:
     """A percentile above 0 and below 100, as a share: `99.9` is Decimal("0.999")."""
     text = text_of(value)
-    if not _DECIMAL.fullmatch(text) or not 0 < Decimal(text) < 100:
+    if not DECIMAL.fullmatch(text) or not 0 < Decimal(text) < 100:
         raise Refusal("bad_percentile", "a percentile above 0 and below 100", "write a number such as 99 or 99.9, without p or %")
     return Decimal(text).scaleb(-2)
 
 
 def parse_day(value: object) -> date:
     """A day such as `2026-05-06`, of the years 1970 to 2999."""
-    match = _DAY.fullmatch(text_of(value))
+    match = DAY.fullmatch(text_of(value))
     try:
         if match and int(match[1]) in YEARS:
             return date.fromisoformat(match[0])
@@ -164,13 +168,15 @@ def parse_day(value: object) -> date:
 
 def parse_instant(value: object) -> datetime:
     """An RFC 3339 instant with an offset, in UTC."""
-    match = _INSTANT.fullmatch(text_of(value))
+    match = INSTANT.fullmatch(text_of(value))
     try:
         if match and int(match[1]) in YEARS and int(match[2]) < 24 and int(match[3]) < 60 and int(match[4]) < 60:
             return datetime.fromisoformat(match[0].upper()).astimezone(UTC)
     except ValueError:
         pass
     cure = "write an instant that exists, with Z or +hh:mm"
+    if not match and (naive := INSTANT.fullmatch(f"{value}Z")):
+        cure = f"add the offset from UTC that is meant, for example {naive[0][:-1]}+08:00"
     raise Refusal("bad_instant", "an instant with its offset, such as 2026-05-03T10:00:00+08:00", cure)
 
 
@@ -178,14 +184,16 @@ def parse_yes_no(value: object) -> bool:
     """`yes`, `no`, `true` or `false`."""
     text = text_of(value)
     if text not in ("yes", "no", "true", "false"):
-        raise Refusal("bad_yes_no", "yes or no", "write yes, no, true or false in lower case")
+        meant = {"on": "yes", "off": "no"}.get(text.lower(), text.lower())
+        known = meant in ("yes", "no", "true", "false")
+        raise Refusal("bad_yes_no", "yes or no", f"did you mean `{meant}`?" if known else "write yes or no")
     return text in ("yes", "true")
 
 
 def parse_identifier(value: object) -> str:
     """A name that the file uses for a thing: letters, digits and `. _ : / -`, at most 100."""
     text = text_of(value)
-    if not _IDENTIFIER.fullmatch(text):
+    if not IDENTIFIER.fullmatch(text):
         cure = "begin with a letter or digit; use no spaces and at most 100 characters"
         raise Refusal("bad_name", "a name of the letters a to z, digits and . _ : / -", cure)
     return text
@@ -194,7 +202,7 @@ def parse_identifier(value: object) -> str:
 def parse_contract_id(value: object) -> str:
     """A name without `/` and `:`, since files are called after it."""
     text = text_of(value)
-    if not _CONTRACT_ID.fullmatch(text):
+    if not CONTRACT_ID.fullmatch(text):
         cure = "begin with a letter or digit; use no spaces, no slashes and at most 100 characters"
         raise Refusal("bad_name", "a name of the letters a to z, digits and . _ -", cure)
     return text
@@ -206,6 +214,7 @@ def parse_line(value: object) -> str:
     unprintable = any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or c in TURNING for c in text)
     if not text or len(text) > 200 or unprintable or text != text.strip():
         cure = "remove line breaks, control characters and spaces at the ends"
+        cure = f"shorten it to 200 characters: it has {len(text)}" if len(text) > 200 else cure if text else "write the text"
         raise Refusal("bad_text", "one line of text of 1 to 200 characters", cure)
     return text
 
@@ -213,34 +222,38 @@ def parse_line(value: object) -> str:
 def parse_currency(value: object) -> str:
     """An ISO 4217 code that has a minor unit, such as `CNY`."""
     text = text_of(value)
-    if text not in _currencies():
-        cure = f"did you mean {text.upper()}?" if text.upper() in _currencies() else "write its code of three letters"
-        raise Refusal("bad_currency", "an ISO 4217 currency such as CNY, EUR or USD", cure)
+    if text not in currencies():
+        meant = "CNY" if text.upper() == "RMB" else text.upper()
+        cure = f"did you mean `{meant}`?" if meant in currencies() else "write its code of three letters"
+        raise Refusal("bad_currency", "a currency by its code of ISO 4217, such as CNY, EUR or USD", cure)
     return text
 
 
 def currency_digits(currency: str) -> int:
     """The number of digits after the point in amounts of a currency: CNY 2, JPY 0, KWD 3."""
-    return _currencies()[currency]
+    return currencies()[currency]
 
 
 @cache
-def _currencies() -> dict[str, int]:
+def currencies() -> dict[str, int]:
+    """The digits after the point of every currency that has a minor unit."""
     return {currency.code: currency.exponent for currency in iso4217.Currency if currency.exponent is not None}
 
 
 def parse_timezone(value: object) -> str:
     """A zone of the IANA database, such as `Asia/Shanghai`."""
     text = text_of(value)
-    if text not in _timezones():
-        same = [zone for zone in _timezones() if zone.lower() == text.lower()]
-        cure = f"did you mean {same[0]}?" if same else "write the zone's region and city; an abbreviation or an offset is not a zone"
-        raise Refusal("bad_timezone", "a zone of the IANA database such as Asia/Shanghai", cure)
+    if text not in timezones():
+        by_lower = {zone.lower(): zone for zone in timezones()}
+        near = get_close_matches(text[:40].lower(), by_lower, n=1, cutoff=17 / 20)  # Asia/Beijing is not near Asia/Beirut
+        otherwise = "write the zone's region and city; an abbreviation or an offset is not a zone"
+        cure = f"did you mean `{by_lower[near[0]]}`?" if near else otherwise
+        raise Refusal("bad_timezone", "a time zone by its name in the IANA database, such as Asia/Shanghai", cure)
     return text
 
 
 @cache
-def _timezones() -> frozenset[str]:
+def timezones() -> frozenset[str]:
     """The names that the installed tzdata package lists."""
     return frozenset(files("tzdata").joinpath("zones").read_text("utf-8").split())
 
@@ -248,8 +261,10 @@ def _timezones() -> frozenset[str]:
 def parse_sha256(value: object) -> str:
     """A SHA-256 in 64 hexadecimal digits, in lower case."""
     text = text_of(value)
-    if not _SHA256.fullmatch(text):
-        raise Refusal("bad_sha256", "a SHA-256 of 64 hexadecimal digits", "copy it from `sha256sum` of the signed document")
+    if not SHA256.fullmatch(text):
+        raise Refusal(
+            "bad_sha256", "a SHA-256 checksum: 64 digits and letters a to f", "copy what `sha256sum` prints for the signed document"
+        )
     return text.lower()
 
 
@@ -322,68 +337,3 @@ def parse_threshold(value: object) -> Threshold:
         raise Refusal("bad_comparison", "a comparison such as '> 16000'", cure)
     op: Any = match[1]
     return Threshold(op=op, tokens=int(match[2]))
-
-
-def _or_none(parse: Callable[[object], Any]) -> Callable[[object], Any]:
-    """The parser that also reads `none`."""
-
-    def parse_or_none(value: object) -> Any:
-        if value == "none":
-            return None
-        try:
-            return parse(value)
-        except Refusal as refusal:
-            raise Refusal(refusal.code, f"none or {refusal.expected}", refusal.cure) from None
-
-    return parse_or_none
-
-
-def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A list of at least one entry, none of them twice."""
-    if not values:
-        raise Refusal("empty_list", "a list of at least one entry", "add an entry", found="an empty list")
-    seen: set[Any] = set()
-    for value in values:
-        if value in seen:
-            raise Refusal("repeated_entry", "a list without repetition", "remove one of them", found=f"`{value}` twice")
-        seen.add(value)
-    return values
-
-
-def not_empty(values: Any) -> Any:
-    """The list or mapping, which must hold something."""
-    if not values:
-        raise Refusal("empty_list", "at least one entry", "add an entry", found="nothing")
-    return values
-
-
-Duration = Annotated[int, PlainValidator(parse_duration)]
-OptionalDuration = Annotated[int | None, PlainValidator(_or_none(parse_duration))]
-Rate = Annotated[Decimal, PlainValidator(parse_decimal)]
-Amount = Annotated[Decimal, PlainValidator(parse_decimal)]
-ExactAmount = Annotated[Decimal, PlainValidator(parse_exact)]
-OptionalAmount = Annotated[Decimal | None, PlainValidator(_or_none(parse_decimal))]
-Multiplier = Annotated[Decimal, PlainValidator(parse_multiplier)]
-OptionalMultiplier = Annotated[Decimal | None, PlainValidator(_or_none(parse_multiplier))]
-Share = Annotated[Decimal, PlainValidator(parse_share)]
-OptionalShare = Annotated[Decimal | None, PlainValidator(_or_none(parse_share))]
-Factor = Annotated[int, PlainValidator(parse_factor)]
-Count = Annotated[int, PlainValidator(parse_count)]
-OptionalCount = Annotated[int | None, PlainValidator(_or_none(parse_count))]
-VersionNumber = Annotated[int, PlainValidator(parse_version_number)]
-Percentile = Annotated[Decimal, PlainValidator(parse_percentile)]
-Day = Annotated[date, PlainValidator(parse_day)]
-Instant = Annotated[datetime, PlainValidator(parse_instant)]
-YesNo = Annotated[bool, PlainValidator(parse_yes_no)]
-Identifier = Annotated[str, PlainValidator(parse_identifier)]
-ContractId = Annotated[str, PlainValidator(parse_contract_id)]
-Line = Annotated[str, PlainValidator(parse_line)]
-Clause = Annotated[str | None, PlainValidator(parse_line)]
-Currency = Annotated[str, PlainValidator(parse_currency)]
-Timezone = Annotated[str, PlainValidator(parse_timezone)]
-Sha256 = Annotated[str, PlainValidator(parse_sha256)]
-LatencySpan = Annotated[Span, PlainValidator(parse_span)]
-TokenComparison = Annotated[Threshold, PlainValidator(parse_threshold)]
-Lines = Annotated[tuple[Line, ...], AfterValidator(not_empty)]
-DistinctLines = Annotated[tuple[Line, ...], AfterValidator(_distinct)]
-DistinctNames = Annotated[tuple[Identifier, ...], AfterValidator(_distinct)]

@@ -20,16 +20,44 @@ MAX_VALUES = 10_000
 MAX_DEPTH = 20
 MAX_FINDINGS = 200  # a file that is wrong throughout is not a contract; showing more would help nobody
 NULLS = ("", "~", "null", "Null", "NULL")
+# What a file begins with that is no text: its first bytes, and what it is. UTF-32 begins as UTF-16 does, so it comes first.
+OTHER_FILES = (
+    (b"\xff\xfe\x00\x00", "a text in UTF-32"),
+    (b"\x00\x00\xfe\xff", "a text in UTF-32"),
+    (b"\xff\xfe", "a text in UTF-16"),
+    (b"\xfe\xff", "a text in UTF-16"),
+    (b"%PDF", "a PDF document"),
+    (b"PK\x03\x04", "a document of Word or another office program, or a ZIP archive"),
+    (b"\xd0\xcf\x11\xe0", "a document of an older office program"),
+    (b"{\\rtf", "a document in Rich Text Format"),
+    (b"\x1f\x8b", "a compressed file (gzip)"),
+    (b"\x28\xb5\x2f\xfd", "a compressed file (Zstandard)"),
+)
+
+Extent = tuple[int, int, int, int]  # line and column of the first character, line and column after the last; these are 0 if not known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A scalar. `content_column` is where its first character stands, after an opening quote."""
+    """A scalar, from its first character to the place after its last, quotes included."""
 
     text: str
     line: int
     column: int
-    content_column: int
+    end_line: int
+    end_column: int
+    is_quoted: bool
+
+    @property
+    def content(self) -> Extent:
+        """Where the text itself stands, without its quotes."""
+        return self.line, self.column + self.is_quoted, self.end_line, self.end_column - self.is_quoted
+
+    @property
+    def is_verbatim(self) -> bool:
+        """Whether the file writes the text as it is: on one line and without escapes, so that its places are places of the file."""
+        line, column, end_line, end_column = self.content
+        return line == end_line and end_column - column == len(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,61 +95,76 @@ class _Stop(Exception):
 
 @dataclass(slots=True)
 class _Source:
-    """The file being read, its diagnostics so far and where the last YAML event began, how many values there were."""
+    """The file being read, its lines, its diagnostics so far, the last YAML event, and how many values there were."""
 
     file: str
     diagnostics: list[Diagnostic] = field(default_factory=list)
-    last: tuple[int, int] = (1, 1)
+    last: yaml.Event | None = None
     values: int = 0
+    lines: Sequence[str] = ()
 
-    def refuse(self, code: str, mark: tuple[int, int], found: str, expected: str, cure: str) -> None:
-        line, column = mark
+    def refuse(self, code: str, place: tuple[int, int] | Extent, found: str, expected: str, cure: str) -> None:
         if len(self.diagnostics) >= MAX_FINDINGS:
             raise _Stop
+        line, column, end_line, end_column = place if len(place) == 4 else (*place, 0, 0)
         self.diagnostics.append(
             Diagnostic(
-                severity=Severity.ERROR, code=code, file=self.file, line=line, column=column, found=found, expected=expected, cure=cure
+                severity=Severity.ERROR,
+                code=code,
+                file=self.file,
+                line=line,
+                column=column,
+                found=found,
+                expected=expected,
+                cure=cure,
+                end_line=end_line,
+                end_column=end_column,
             )
         )
 
     def read(self, content: bytes) -> Node | None:
         text = self._decoded(content)
+        self.lines = _LINE_END.split(text)
         try:
             return self._document(self._events(text), text)
         except yaml.MarkedYAMLError as error:
             self._refuse_syntax(error)
         except (yaml.YAMLError, ValueError, OverflowError):  # PyYAML lets a few of Python's own errors through, as for "\UFFFFFFFF"
-            self.refuse("bad_syntax", self.last, "an escape or a directive after this place", "a plain text", "write the text itself")
+            place = _mark(self.last) if self.last else (1, 1)
+            self.refuse("bad_syntax", place, "an escape or a directive after this place", "a plain text", "write the text itself")
         return None
 
     def _events(self, text: str) -> Iterator[yaml.Event]:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            self.last = _mark(event)
+            self.last = event
             yield event
 
     def _decoded(self, content: bytes) -> str:
         if len(content) > MAX_BYTES:
-            found = f"{len(content)} bytes"
-            self.refuse("too_large", (0, 0), found, f"a contract of at most {MAX_BYTES} bytes", "check that this is the contract file")
+            found, expected = f"a file of more than {MAX_BYTES // 1024} KB", f"a contract of at most {MAX_BYTES // 1024} KB"
+            self.refuse("too_large", (0, 0), found, expected, "check that this is the contract file")
             raise _Stop
-        if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-            self.refuse("bad_encoding", (1, 1), "a text in UTF-16", "a text in UTF-8", "save the file as UTF-8")
+        if other := _other_file(content):
+            cure = "save the contract as plain text in UTF-8, from an editor for text"
+            self.refuse("bad_encoding", (0, 0), other, "a text in UTF-8", cure)
             raise _Stop
         if content.startswith(b"\xef\xbb\xbf"):
             cure = "save the file as UTF-8 without a byte order mark"
-            self.refuse("byte_order_mark", (1, 1), "a byte order mark", "the first key", cure)
+            self.refuse("byte_order_mark", (1, 1), "an invisible mark at the start (byte order mark)", "the first key", cure)
             content = content[3:]
         try:
             text = content.decode("utf-8")
         except UnicodeDecodeError as error:
             before = content[: error.start].decode("utf-8")
-            found = f"the byte 0x{content[error.start]:02x}, which is not UTF-8"
-            self.refuse("bad_encoding", _end_of(before), found, "a text in UTF-8", "save the file as UTF-8")
+            found = f"the byte 0x{content[error.start]:02x}, which no text in UTF-8 has here"
+            cure = "save the file as UTF-8: it is in another encoding, such as Latin-1 or GBK, or damaged"
+            self.refuse("bad_encoding", _end_of(before), found, "a text in UTF-8", cure)
             raise _Stop from None
         strange = _STRANGE.search(text)
         if strange:
-            found = f"the character U+{ord(strange[0]):04X}"
-            self.refuse("bad_character", _end_of(text[: strange.start()]), found, "text that can be seen", "remove it")
+            line, column = _end_of(text[: strange.start()])
+            found = f"{_strange_words(strange[0])} (U+{ord(strange[0]):04X})"
+            self.refuse("bad_character", (line, column, line, column + 1), found, "text that can be seen", "remove the character")
             raise _Stop
         return text
 
@@ -129,38 +172,45 @@ class _Source:
         next(events)
         start = next(events)
         if isinstance(start, yaml.StreamEndEvent):
-            self.refuse("empty_file", (0, 0), "no text", "a contract", "write the contract, or start from a ready-made one")
+            self.refuse(
+                "empty_file", (0, 0), "nothing but comments or empty lines", "a contract", "write it, or start from a ready-made one"
+            )
             return None
         assert isinstance(start, yaml.DocumentStartEvent)
         assert start.start_mark is not None and start.end_mark is not None
         head = text[start.start_mark.index : start.end_mark.index].splitlines()
         if any(line.startswith("%") and not re.fullmatch(r"%YAML 1\.2 *(#.*)?", line) for line in head):
-            self.refuse("tag", _mark(start), "a directive", "the first key", "remove the lines that begin with %")
+            found = "a line that begins with %, an instruction to the program that reads the file"
+            self.refuse("tag", _mark(start), found, "the first key", "remove the lines that begin with %")
         root = self._node(events, next(events), depth=1)
         next(events)
         after = next(events)
         if not isinstance(after, yaml.StreamEndEvent):
-            self.refuse("several_documents", _mark(after), "a second document", "one contract in a file", "make it a file of its own")
+            found, cure = "a second document, which `---` begins", "put it into a file of its own, or remove the line `---`"
+            self.refuse("several_documents", _mark(after), found, "one contract in a file", cure)
         return root
 
     def _node(self, events: Iterator[yaml.Event], event: yaml.Event, depth: int) -> Node:
         line, column = _mark(event)
         if isinstance(event, yaml.AliasEvent):
-            self.refuse("alias", (line, column), f"the alias *{event.anchor}", "a value", "write the value out")
+            found = f"the alias *{event.anchor}, which stands for a value elsewhere"
+            self.refuse("alias", _extent(event), found, "the value itself", "write the value here; a text that begins with * needs quotes")
             return Refused(line=line, column=column)
         assert isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent)
         if event.anchor is not None:
-            self.refuse("anchor", (line, column), f"the anchor &{event.anchor}", "a value", "remove it: write each value where it applies")
+            cure = "remove it and write each value where it applies; a text that begins with & needs quotes"
+            self.refuse("anchor", (line, column), f"the anchor &{event.anchor}, a name for a value", "the value itself", cure)
         if event.tag is not None:
-            cure = "remove the word that begins with !: the key says which type is meant"
-            self.refuse("tag", (line, column), "a tag", "a plain value", cure)
+            cure = "remove the word that begins with !; a text that begins with ! needs quotes"
+            self.refuse("tag", (line, column), "a tag, which says how to read a value", "the value alone", cure)
         if depth > MAX_DEPTH:
-            self.refuse("too_deep", (line, column), f"more than {MAX_DEPTH} levels", "a contract", "close the brackets before this place")
+            found, cure = f"more than {MAX_DEPTH} levels of brackets or indentation", "close the brackets that are open before this place"
+            self.refuse("too_deep", (line, column), found, "a contract, which needs few levels", cure)
             raise _Stop
         self.values += 1
         if self.values > MAX_VALUES:
-            found = f"more than {MAX_VALUES} keys and values"
-            self.refuse("too_large", (line, column), found, "a contract", "check that this is the contract file")
+            found, expected = f"more than {MAX_VALUES:,} keys and values", f"a contract of at most {MAX_VALUES:,} keys and values"
+            self.refuse("too_large", (line, column), found, expected, "check that this is the contract file")
             raise _Stop
         if isinstance(event, yaml.ScalarEvent):
             return self._text(event)
@@ -178,9 +228,13 @@ class _Source:
         line, column = _mark(event)
         if event.style is None and event.value in NULLS:
             found = f"`{event.value}`" if event.value else "nothing"
-            self.refuse("empty_value", (line, column), found, "a value", "write the value, or leave the key out if it is optional")
+            cure = "write the value, or leave the key out if it is optional; the text itself needs quotes"
+            cure = cure if event.value else cure.partition(";")[0]
+            self.refuse("empty_value", _extent(event), found, "a value", cure)
             return Refused(line=line, column=column)
-        return Text(text=event.value, line=line, column=column, content_column=column + (event.style in ("'", '"')))
+        line, column, end_line, end_column = _extent(event)
+        is_quoted = event.style in ("'", '"')
+        return Text(text=event.value, line=line, column=column, end_line=end_line, end_column=end_column, is_quoted=is_quoted)
 
     def _pair(self, events: Iterator[yaml.Event], event: yaml.Event, depth: int, pairs: dict[str, tuple[Text, Node]]) -> None:
         before = len(self.diagnostics)
@@ -192,12 +246,27 @@ class _Source:
         elif key.text in pairs:
             first = pairs[key.text][0]
             found = f"the key {shown(key)} again, first in line {first.line}"
-            self.refuse("duplicate_key", (key.line, key.column), found, "each key once", f"remove line {first.line} or line {key.line}")
+            cure = f"remove line {first.line} or line {key.line}" if key.line != first.line else "remove one of the two"
+            place = (key.line, key.column, key.end_line, key.end_column)
+            self.refuse("duplicate_key", place, found, "each key once", cure)
         else:
             pairs[key.text] = key, value
 
     def _refuse_syntax(self, error: yaml.MarkedYAMLError) -> None:
         problem = f"{error.context or ''} {error.problem or ''}"
+        if isinstance(self.last, yaml.ScalarEvent) and self.last.style in ("'", '"') and "'<scalar>'" in problem:
+            line, column, end_line, end_column = _extent(self.last)
+            if line < end_line:  # a quotation mark that was forgotten is told where it was, and not where the next one is
+                found = f"a text in quotes that goes on to line {end_line}"
+                cure = "close the quotation mark where the text ends"
+                self.refuse("bad_syntax", (line, column, end_line, end_column), found, "a text in quotes on one line", cure)
+                return
+        mark = error.problem_mark
+        if mark is not None and "mapping values are not allowed" in problem and ":" not in (before := self.lines[mark.line][: mark.column]):
+            place = (mark.line + 1, len(before) - len(before.lstrip()) + 1)
+            found, cure = "a line that is indented other than the lines above it", "align it with the keys that it belongs to"
+            self.refuse("bad_syntax", place, found, "a key and a value, or a list entry", cure)
+            return
         found, cure = next((words for pattern, words in _SYNTAX if pattern in problem), _OTHER_SYNTAX)
         opening = "scalar" in (error.context or "") or "flow" in (error.context or "")
         mark = (error.context_mark if opening else None) or error.problem_mark or error.context_mark
@@ -214,7 +283,12 @@ _SYNTAX: tuple[tuple[str, tuple[str, str]], ...] = (
     ("escape sequence", ("a backslash that YAML does not know", "use single quotes, or write the backslash twice")),
     ("expected ',' or ']'", ("a `[` that is not closed, or a missing comma", "close it with `]` and put commas between the entries")),
     ("expected ',' or '}'", ("a `{` that is not closed, or a missing comma", "close it with `}` and put commas between the entries")),
-    ("mapping values are not allowed", ("a second `: ` or another indentation", "put the value in quotes, or align the line")),
+    ("mapping values are not allowed", ("a second `: ` in one line", "put the value in quotes")),
+    (
+        "sequence entries are not allowed",
+        ("`- ` where no list entry can stand", "begin the list on a line of its own, or put the text in quotes"),
+    ),
+    ("mapping keys are not allowed", ("a question mark where no key can stand", "put the text in quotes")),
     ("could not find expected ':'", ("a line without `: `", "write `key: value`; put a text of several words in quotes")),
     ("'<scalar>'", ("text after a value that has ended", "put the whole value in quotes, or align the line")),
     ("block collection", ("a line that is not a list entry", "align it with its neighbours")),
@@ -222,6 +296,7 @@ _SYNTAX: tuple[tuple[str, tuple[str, str]], ...] = (
     ("'<stream end>'", ("the end of the file within brackets", "close the bracket")),
     ("node content", ("a sign of YAML where a value belongs", "put the value in quotes, or remove it")),
     ("block scalar", ("a block of text that begins in no way that YAML knows", "write `|` or `>` alone on the line of the key")),
+    ("'<document start>'", ("text after the contract has ended", "remove it, or align it with the lines above")),
     ("incompatible", ("a directive of another YAML than 1.2", "remove the line that begins with %")),
     ("directive", ("a line that begins with %", "remove it")),
     ("alias", ("`*` without a name", "remove it, or put the value in quotes")),
@@ -231,6 +306,7 @@ _SYNTAX: tuple[tuple[str, tuple[str, str]], ...] = (
 )
 _OTHER_SYNTAX = ("text that is not YAML", "compare the line with a ready-made contract")
 
+_LINE_END = re.compile("\r\n|\r|\n")
 _STRANGE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff" + "".join(sorted(TURNING)) + "]")
 
 
@@ -247,7 +323,7 @@ def shown(node: Node) -> str:
     """What stands at a place, for a message."""
     match node:
         case Text(text=text):
-            return f"`{printable(text)}`"
+            return f"`{printable(text)}`" if text else "an empty text"
         case Entries():
             return "a list"
         case Keys():
@@ -262,6 +338,34 @@ def printable(text: str, *, limit: int = 60) -> str:
     return "".join(c if c.isprintable() and c not in TURNING else "?" for c in short)
 
 
+def _other_file(content: bytes) -> str | None:
+    """What the file is, if its first bytes say that it is no text in UTF-8."""
+    for start, what in OTHER_FILES:
+        if content.startswith(start):
+            return what
+    return _WIDE.get(bytes(byte == 0 for byte in content[:4]))
+
+
+# Which of the first four bytes are zero where the first letter is one of English, by encoding without a byte order mark.
+_WIDE = {
+    b"\0\1\0\1": "a text in UTF-16",
+    b"\1\0\1\0": "a text in UTF-16",
+    b"\0\1\1\1": "a text in UTF-32",
+    b"\1\1\1\0": "a text in UTF-32",
+}
+
+
+def _strange_words(character: str) -> str:
+    if character in TURNING:
+        return "an invisible character that turns the direction of writing"
+    return "a zero byte" if character == "\0" else "a control character"
+
+
+def _extent(event: yaml.Event) -> Extent:
+    assert event.end_mark is not None
+    return (*_mark(event), event.end_mark.line + 1, event.end_mark.column + 1)
+
+
 def _mark(event: yaml.Event) -> tuple[int, int]:
     assert event.start_mark is not None
     return event.start_mark.line + 1, event.start_mark.column + 1
@@ -269,5 +373,5 @@ def _mark(event: yaml.Event) -> tuple[int, int]:
 
 def _end_of(text: str) -> tuple[int, int]:
     """Line and column of what follows the text."""
-    lines = re.split("\r\n|\r|\n", text)
+    lines = _LINE_END.split(text)
     return len(lines), len(lines[-1]) + 1

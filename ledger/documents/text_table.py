@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TextIO
 
-from rich.cells import cell_len
-
 _GAP = " " * 3
 
 
@@ -21,6 +19,7 @@ class Style(StrEnum):
     PLAIN = ""
     BOLD = "1"
     DIM = "2"
+    RED = "31"
     GREEN = "32"
     YELLOW = "33"
 
@@ -50,6 +49,8 @@ class Table:
 
     def lines(self, indent: str = "  ") -> Iterator[Line]:
         """The headings and rows, each after the indent."""
+        from rich.cells import cell_len  # imported for a table; whoever writes plain lines does not wait for it
+
         widths = [max(cell_len(cell.text) for cell in column) for column in zip(*self._rows, strict=True)]
         for row in self._rows:
             line = [Span(indent)]
@@ -61,7 +62,7 @@ class Table:
 
 def write_lines(lines: Iterable[Line], stream: TextIO) -> None:
     """Writes the lines, in colour if the stream is a terminal and nobody asked for none (NO_COLOR)."""
-    stream.writelines(written(lines, is_coloured=stream.isatty() and "NO_COLOR" not in os.environ))
+    stream.writelines(written(lines, is_coloured=stream.isatty() and not os.environ.get("NO_COLOR")))
 
 
 def written(lines: Iterable[Line], *, is_coloured: bool) -> Iterator[str]:

@@ -4,6 +4,7 @@ Source: specification, sections 3 and 9.
 """
 
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,11 +41,9 @@ def check_contracts(paths: Sequence[Path]) -> tuple[CheckedFile, ...]:
     diagnostics: dict[str, list[Diagnostic]] = {}
     for path in dict.fromkeys(paths):
         file = str(path)
-        try:
-            with path.open("rb") as opened:
-                content = opened.read(MAX_BYTES + 1)
-        except OSError as error:
-            read[file], diagnostics[file] = (b"", None), [_unreadable(file, error)]
+        content = _content(path)
+        if isinstance(content, str):
+            read[file], diagnostics[file] = (b"", None), [_unreadable(file, content)]
             continue
         result = read_contract(content, file)
         read[file], diagnostics[file] = (content, result), list(result.diagnostics)
@@ -63,14 +62,35 @@ def check_contracts(paths: Sequence[Path]) -> tuple[CheckedFile, ...]:
     )
 
 
-def _unreadable(file: str, error: OSError) -> Diagnostic:
+_OTHER_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe, which need not end",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def _content(path: Path) -> bytes | str:
+    """The bytes of a file, one more than a contract may have at most; or why there are none. Only a plain file is sure to end."""
+    try:
+        kind = stat.S_IFMT(path.stat().st_mode)
+        if kind != stat.S_IFREG:
+            return _OTHER_KINDS.get(kind, "something other than a file")
+        with path.open("rb") as opened:
+            return opened.read(MAX_BYTES + 1)
+    except OSError as error:
+        return (error.strerror or "an error of the file system").lower()
+
+
+def _unreadable(file: str, why: str) -> Diagnostic:
     return Diagnostic(
         severity=Severity.ERROR,
         code="unreadable_file",
         file=file,
         line=0,
         column=0,
-        found=(error.strerror or "an error of the file system").lower(),
+        found=why,
         expected="a contract file that can be read",
-        cure="check the name and who may read the file",
+        cure="check the name, that it is a file, and that you may read it",
     )

@@ -2,6 +2,8 @@
 
 import json
 import os
+import pty
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -96,17 +98,48 @@ def test_json_has_every_field_of_a_finding(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert json.loads(result.stdout) == [
         {
-            "severity": "error",
-            "code": "bad_duration",
             "file": str(file),
             "line": 29,
             "column": 11,
+            "end_line": 29,
+            "end_column": 14,
+            "severity": "error",
+            "code": "bad_duration",
             "found": "`300`",
             "expected": "a duration with its unit, such as 300ms, 8.3s, 5m, 1h or 30d",
             "cure": "add the unit, for example 300ms",
         }
     ]
     assert json.loads(check(GOOD, "--format", "json").stdout) == []
+    (whole,) = json.loads(check(tmp_path / "none.yaml", "--format", "json").stdout)
+    assert [whole[key] for key in ("line", "column", "end_line", "end_column")] == [None] * 4
+
+
+ENDS = {
+    "an unknown key": (["  target: 300ms", "  targte: 300ms"], "targte"),
+    "a text in quotes": (["< 100ms", "< 0ms"], "< 0ms"),
+    "a mistake within a text": (['inference)"', 'inferense)"'], "inferense)"),
+    "an alias": (["grace: 24h", "grace: *day"], "*day"),
+    "a folded text, as a whole": (
+        ['hybrid: "if(inference / e2e < 0.30, e2e, inference)"', "hybrid: >-\n      e2e -\n      inferense\n    other: e2e"],
+        ">-\n      e2e -\n      inferense\n",
+    ),
+    "a text with escapes, as a whole": (
+        ["0.30, e2e, inf", "0.3, e2\\x65, inferense, inf"],
+        "if(inference / e2e < 0.3, e2\\x65, inferense, inference)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_json_tells_where_a_finding_begins_and_ends(tmp_path: Path, case: str) -> None:
+    edit, found = ENDS[case]
+    file = tmp_path / "contract.yaml"
+    file.write_text(edited(QUIET, edit))
+    (finding,) = json.loads(check(file, "--format", "json").stdout)
+    lines = file.read_text().splitlines(keepends=True)
+    start, end = (sum(map(len, lines[: finding[f"{at}line"] - 1])) + finding[f"{at}column"] - 1 for at in ("", "end_"))
+    assert "".join(lines)[start:end] == found
 
 
 def test_a_missing_file_is_an_error_with_a_cure(tmp_path: Path) -> None:
@@ -120,7 +153,35 @@ def test_a_missing_file_is_an_error_with_a_cure(tmp_path: Path) -> None:
 
 def test_a_folder_is_an_error_with_a_cure(tmp_path: Path) -> None:
     result = check(tmp_path)
-    assert result.exit_code == 1 and "error unreadable_file: found is a directory" in result.output
+    assert result.exit_code == 1 and "error unreadable_file: found a folder;" in result.output
+
+
+def test_what_need_not_end_is_refused_by_its_kind(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "socket"))
+        command = [sys.executable, "-m", "ledger", "contract", "check", "pipe", "socket", "/dev/zero"]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=20)
+    assert [line.split(";")[0] for line in result.stdout.splitlines() if "error" in line] == [
+        "pipe: error unreadable_file: found a pipe, which need not end",
+        "socket: error unreadable_file: found a socket",
+        "/dev/zero: error unreadable_file: found a device",
+        "3 files: 3 errors, no warnings",
+    ]
+
+
+@pytest.mark.parametrize(("no_color", "escapes"), [("", True), ("1", False)])
+def test_only_a_terminal_gets_colours_and_no_color_refuses_them(tmp_path: Path, no_color: str, escapes: bool) -> None:
+    file = tmp_path / "contract.yaml"
+    file.write_text(edited(QUIET, ["target: 300ms", "target: 300", "title: Inference services, Acme Bank", 'title: "\\e[31m"']))
+    assert "\x1b" not in check(file).output
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "ledger", "contract", "check", str(file)]
+    subprocess.run(command, env={**os.environ, "NO_COLOR": no_color}, stdout=theirs, timeout=20)
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    assert ("\x1b[31merror bad_duration\x1b[0m" in shown) == escapes
+    assert ("\x1b" in shown) == escapes
 
 
 def test_no_file_is_wrong_usage() -> None:

@@ -7,7 +7,10 @@ import pytest
 from ledger.contract.diagnostic import Severity
 from ledger.contract.lint import lint, lint_breaker_share
 
-from .golden import QUIET, check, edited, read
+from .codes_page import parts
+from .golden import QUIET, Case, cases, check, edited, read
+
+LINT = {row["code"] for row in parts()[-1]["codes"]}
 
 MAY = datetime(2026, 4, 30, 16, tzinfo=UTC)
 JUNE = datetime(2026, 5, 31, 16, tzinfo=UTC)
@@ -19,6 +22,26 @@ def test_a_warning_is_silenced_only_by_its_own_accept() -> None:
     assert [each.code for each in lint(read(*two))] == ["no_cap", "cancelled_free"]
     accepted = ["accept: []", "accept: [{code: no_cap, reason: agreed in the meeting}]"]
     assert [each.code for each in lint(read(*two, *accepted))] == ["cancelled_free"]
+
+
+SILENCED = [case for case in cases() if case.code in LINT and case.test is None and case.code != "useless_accept"]
+
+
+def test_every_warning_of_the_specification_has_a_case() -> None:
+    assert {case.code for case in SILENCED} | {"breaker_share", "useless_accept"} == LINT
+
+
+@pytest.mark.parametrize("case", SILENCED, ids=lambda case: case.name)
+def test_every_warning_is_silenced_by_its_accept(case: Case) -> None:
+    ((name, content),) = case.bad
+    accepted = content.decode().replace("accept: []", f"accept: [{{code: {case.code}, reason: agreed}}]")
+    assert {each.severity for each in check(case.bad)} == {Severity.WARNING}
+    assert check(((name, accepted.encode()),)) == ()
+
+
+def test_an_accept_of_nothing_cannot_be_accepted() -> None:
+    accepts = "accept: [{code: no_cap, reason: agreed}, {code: useless_accept, reason: agreed}]"
+    assert [each.code for each in lint(read("accept: []", accepts))] == ["useless_accept"] * 2
 
 
 def test_a_warning_does_not_stop_a_contract() -> None:

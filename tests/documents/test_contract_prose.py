@@ -175,7 +175,7 @@ def test_a_language_has_words_for_everything(language: Language) -> None:
 
 def test_every_warning_that_a_contract_can_accept_has_its_meaning_in_both_languages() -> None:
     listed = (ROOT / "docs/contracts/codes.md").read_text("utf-8").partition("## Lint (warnings)")[2].partition("\n## ")[0]
-    warnings = set(re.findall(r"^\| `(\w+)` \|", listed, re.MULTILINE)) - {"useless_accept"}
+    warnings = set(re.findall(r"^### `(\w+)`", listed, re.MULTILINE)) - {"useless_accept"}
     assert warnings == set(ENGLISH_WARNINGS) == set(CHINESE_WARNINGS)
 
 

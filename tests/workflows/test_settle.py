@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from click.testing import Result
 from sqlalchemy import func, select
 
@@ -193,6 +194,25 @@ def test_a_void_after_the_month_is_a_change_of_the_contract_that_had_the_account
     run_ledger("void", "r000001", "--reason", "test call", now="2026-06-02T00:00:00Z")
     changed = {statement["contract"]: statement["changed_afterwards"]["voids"] for statement in statements(settle("2026-05"))}  # type: ignore[index]
     assert changed == {"acme-bank-llm": 1, "successor": 0}
+
+
+def test_breakers_that_are_open_for_long_are_warned_of_unless_that_is_accepted(
+    run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path
+) -> None:
+    codes = yaml.safe_load((CASES.parent / "contracts" / "codes.yaml").read_text())
+    (shown,) = [row for part in codes for row in part["codes"] if row["code"] == "breaker_share"]
+    run_ledger("contract", "add", write_contract(tmp_path))
+    warnings = []
+    for example in (shown["good"], shown["bad"]):
+        intervals = tmp_path / "intervals.csv"
+        intervals.write_text(example)
+        assert run_ledger("interval", "add", intervals).exit_code == 0
+        warnings.append([line for line in settle("2026-05").stderr.splitlines() if "breaker_share" in line])
+    found = "acme-bank-llm: breaker_share: an open circuit breaker for 6.5% of the period; expected at most 5%;"
+    assert warnings[0] == [] and [line.startswith(f"warning: {found}") for line in warnings[1]] == [True], warnings
+    accepting = ("version: 1", "version: 2\nreplaces: 1\naccept: [{code: breaker_share, reason: maintenance}]")
+    run_ledger("contract", "add", write_contract(tmp_path, accepting))
+    assert "breaker_share" not in settle("2026-05").stderr
 
 
 def test_each_month_has_its_own_budget(run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path) -> None:
