@@ -10,7 +10,7 @@ from ledger.cli.stored_version import effective_words, in_force_words, short_has
 from ledger.documents.number import instant_text, second_text
 from ledger.store.approvals import Approval
 from ledger.store.database import Database
-from ledger.workflows.versions import ListedVersion, Step, contract_history, list_versions, stored_file
+from ledger.workflows.versions import ListedVersion, Step, contract_history, list_versions, stored_version
 
 
 @click.command(name="list")
@@ -51,7 +51,7 @@ def show(database: Database, contract_id: str, number: int | None) -> None:
       ledger contract show acme-bank-llm
       ledger contract show acme-bank-llm --version 2 > acme-v2.yaml
     """
-    stored = stored_file(database, contract_id, number)
+    stored = stored_version(database, contract_id, number)
     added = f"added {second_text(stored.added_at)} by {stored.author} from {stored.file}"
     echo(f"{version_words(stored)}, {added}, sha256 {stored.content_sha256}", err=True)
     click.echo(stored.content, nl=False)

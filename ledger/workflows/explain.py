@@ -77,7 +77,7 @@ def _meant_request(connection: Connection, asked_id: str, account: str | None) -
         if found and not own:
             raise several_requests(asked_id, found)
         accounts = [one for one in own if one] or own or accounts_of_request(connection, asked_id, rows=RowState.ALL)
-        accounts = [one for one in accounts if account in (None, one, "")]
+        accounts = [one for one in accounts if account is None or one in (account, "")]
     if len(accounts) > 1:
         raise several_accounts(asked_id, accounts)
     return accounts[0] if accounts else account or "", asked_id, None

@@ -6,7 +6,6 @@ stored, and the settlement says it again. Source: specification, sections 2 ("un
 
 from collections import Counter
 from dataclasses import dataclass, field
-from threading import Lock
 from typing import NamedTuple
 
 from ledger.ingest.chunk import Chunk
@@ -38,31 +37,28 @@ class Unknown:
 
 @dataclass(slots=True)
 class UnknownNames:
-    """Finds them in the chunks of a command, which may be looked at in several threads; `found` is since it was last taken."""
+    """Finds them in the chunks of a command, one after the other; `found` is since it was last taken."""
 
     _database: Database
     found: Unknown = field(default_factory=Unknown)
     _covered: dict[str, list[Covered]] = field(default_factory=dict)
     _known: dict[tuple[str, int], dict[str, frozenset[str]]] = field(default_factory=dict)
-    _lock: Lock = field(default_factory=Lock)
 
     def look_at(self, chunk: Chunk) -> None:
         """Count what is unknown in the chunk."""
         accounts = chunk.accounts()
-        with self._lock:
-            self._learn(accounts - self._covered.keys())
+        self._learn(accounts - self._covered.keys())
         spans = [one for account in sorted(accounts) for one in self._covered[account]]
         instants = [(one.account, since_1970_us(one.start), None if one.end is None else since_1970_us(one.end)) for one in spans]
         used = chunk.names_used(instants)
-        with self._lock:
-            for account, model, queue, wrong, place, count in used:
-                if place is None:
-                    self.found.unassigned[account] += count
-                    continue
-                version = (spans[place].contract_id, spans[place].version)
-                for what, name in (("model", model), ("queue", queue)):
-                    if not wrong and name not in self._known[version][what]:
-                        self.found.unpriced[Unpriced(*version, what, name)] += count
+        for account, model, queue, wrong, place, count in used:
+            if place is None:
+                self.found.unassigned[account] += count
+                continue
+            version = (spans[place].contract_id, spans[place].version)
+            for what, name in (("model", model), ("queue", queue)):
+                if not wrong and name not in self._known[version][what]:
+                    self.found.unpriced[Unpriced(*version, what, name)] += count
 
     def take(self) -> Unknown:
         """What was found since this was last asked."""

@@ -61,7 +61,7 @@ def listed_versions(connection: Connection) -> list[ListedVersion]:
     return _listed(versions, approvals_of(connection, versions))
 
 
-def stored_file(database: Database, contract_id: str, number: int | None) -> StoredVersion:
+def stored_version(database: Database, contract_id: str, number: int | None) -> StoredVersion:
     """The version of this number or, without one, the highest. Raises LedgerError."""
     with database.begin() as connection:
         return version_of(connection, contract_id, number)

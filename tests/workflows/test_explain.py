@@ -85,7 +85,8 @@ def test_an_engines_row_without_a_gateways_is_no_request_yet(halves: Halves) -> 
     for arguments in (["s"], ["s", "--account", "acme"], ["nobody"]):
         way = "header" if "nobody" in arguments else "record_id"
         assert named(halves, *arguments) == (None, "s/nobody", way, False)
-    assert named(halves, "s/nobody") == (None, "s/nobody", None, False)
+    for arguments in (["s/nobody"], ["s/nobody", "--account", "acme"]):
+        assert named(halves, *arguments) == (None, "s/nobody", None, False)
     halves.load(gateway("g", header="nobody", **TOKENS | {"at": "2026-05-06T13:00:00Z"}))
     told = halves.run_ledger("explain", "nobody")
     assert told.exit_code == 2 and "  account not known  s/nobody  (its header)\n  acme  g  (its header)\n" in told.stderr
