@@ -8,7 +8,7 @@ Source: specification, section 2; architecture, "The one idea".
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -146,16 +146,17 @@ def load_file(
         if chunk.number not in committed and not records.mapping.observations and not loader.through_staging:
             kept.ahead()
 
-    for (chunk, kept), computed in _ahead(cut_next, judge_next, compute, -(-records.records // chunk_rows)):
-        with closing(chunk):
-            try:
-                before = committed.get(chunk.number)
-                summary.add(_as_committed(chunk, before) if before else loader.store(chunk, kept, computed))
-            finally:
-                wait([computed])
-            computed.result()
-        if on_progress:
-            on_progress(chunk.read)
+    with closing(_ahead(cut_next, judge_next, compute, -(-records.records // chunk_rows))) as chunks:
+        for (chunk, kept), computed in chunks:
+            with closing(chunk):
+                try:
+                    before = committed.get(chunk.number)
+                    summary.add(_as_committed(chunk, before) if before else loader.store(chunk, kept, computed))
+                finally:
+                    wait([computed])
+                computed.result()
+            if on_progress:
+                on_progress(chunk.read)
     summary.check()
     return summary
 
@@ -172,7 +173,7 @@ def _chunk_rows() -> int:
 def _ahead(
     cut_next: Callable[[int], Cut], judge_next: Callable[[Cut], tuple[Chunk, ChunkUpkeep]], compute: Callable[[Chunk, ChunkUpkeep], None],
     chunks: int,
-) -> Iterator[tuple[tuple[Chunk, ChunkUpkeep], "Future[None]"]]:  # fmt: skip
+) -> Generator[tuple[tuple[Chunk, ChunkUpkeep], "Future[None]"], None, None]:  # fmt: skip
     """What becomes of each chunk, in order, while it is computed what follows from it; the next one is under way while the caller has the
     one before, and the one behind it is cut out."""
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -186,11 +187,14 @@ def _ahead(
             return judged, executor.submit(lambda: compute(*judged.result()))
 
         ahead = begin(0) if chunks else None
-        for number in range(1, chunks + 1):
-            assert ahead is not None
-            judged, computed = ahead
-            ahead = begin(number) if number < chunks else None
-            yield judged.result(), computed
+        try:
+            for number in range(1, chunks + 1):
+                assert ahead is not None
+                judged, computed = ahead
+                ahead = begin(number) if number < chunks else None
+                yield judged.result(), computed
+        finally:  # if a chunk could not be stored, nobody waits for the next
+            executor.shutdown(cancel_futures=True)
 
 
 def _as_committed(chunk: Chunk, batch: Batch) -> Summary:
@@ -312,7 +316,8 @@ class _Loader:
         self._store_counts(connection, chunk, batch_id, summary)
         if refused or fates.conflicts:
             with chunk.refused_stream(fates.conflicts, waiting=fates.waiting, role=role) as stream:
-                add_refused(connection, stream, batch_id)
+                kept = add_refused(connection, stream, batch_id)
+            assert kept == refused.total() + len(fates.conflicts), (kept, refused, len(fates.conflicts))
         mark_formed(connection)
         return summary
 

@@ -21,7 +21,7 @@ SAMPLED_RECORDS = 10_000  # in which the fields of a JSON file are looked up
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonFile(TextFile):
-    """A file of JSON objects. If `numbers_are_texts`, those of more than a few digits are in quotes already."""
+    """A file of JSON objects. If `numbers_are_texts`, all of theirs are in quotes already."""
 
     numbers_are_texts: bool
 

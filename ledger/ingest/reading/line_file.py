@@ -28,8 +28,8 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """Lines of a file in one of their own, `before` which the file has as many. `may_be_inexact` if it was looked for numbers that a JSON
-    reader would write anew, and may have some."""
+    """Lines of a file in one of their own, `before` which the file has as many. `may_be_inexact` unless it was looked for numbers that a
+    JSON reader would write anew, and has none."""
 
     path: Path
     before: int
@@ -52,8 +52,8 @@ class LineFile:
     before: "array[int]" = field(repr=False)
 
     def whole(self) -> Piece:
-        """All of it, nothing of which was looked for."""
-        return Piece(path=self.path, before=0, may_be_inexact=False)
+        """All of it, in which nothing was looked for."""
+        return Piece(path=self.path, before=0, may_be_inexact=True)
 
     def cut(self, first: int, last: int, into: Path, *, find_inexact: bool = False) -> Piece:
         """Write the lines from `first` (from 0) up to `last`, and neighbours of theirs, into a file.
@@ -64,10 +64,10 @@ class LineFile:
         end = min(bisect_right(self.before, max(last - 1, first)), len(self.starts) - 1)
         with self.path.open("rb") as source, into.open("wb") as file:
             source.seek(self.starts[begin])
-            left, inexact, behind = self.starts[end] - self.starts[begin], False, b""
+            left, inexact, behind = self.starts[end] - self.starts[begin], not find_inexact, b""
             while left > 0 and (block := source.read(min(left, BLOCK_BYTES))):
                 left -= file.write(block)
-                if find_inexact and not inexact:
+                if not inexact:
                     inexact = may_be_inexact(behind + block)
                     behind = block[1 - _INEXACT_DIGITS :]
         if left > 0:
