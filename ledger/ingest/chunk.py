@@ -26,6 +26,9 @@ from ledger.ingest.reading.scratch import literal
 from ledger.store.events import COMPARED_FIELDS, EVENT_FIELDS
 from ledger.store.observations import OBSERVATION_FIELDS
 
+_IS_EVENT = "reason IS NULL"
+_IS_OBSERVATION = f"(reason IS NULL OR reason = '{Reason.USAGE_MISSING}')"  # its engine may have the tokens
+
 # What a row is known by in quarantine, so that it stands there once.
 _ROW_SHA256 = "sha256({kind} || fields || coalesce(raw, ''))"
 # Whether a record is one of those of `kept`. A join that asks for it would take all records for few, and hold their fields in memory.
@@ -49,7 +52,7 @@ class Cut:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
     """The records [first, last) of a file, judged. `refused` counts by reason, `skipped` by the mapping's names for what is no request;
-    instants are microseconds since 1970, of events only."""
+    instants are microseconds since 1970, of the stored rows only."""
 
     number: int
     first: int
@@ -61,6 +64,7 @@ class Chunk:
     latest_us: int | None
     connection: duckdb.DuckDBPyConnection
     folder: Path  # of its own
+    stored: str = _IS_EVENT  # which rows of `judged` are, as a condition
     written: dict[int | Role | None, Path] = field(default_factory=dict)  # events by their batch, observations by their role
 
     @property
@@ -238,8 +242,8 @@ class Chunk:
         return rows[0], rows[1]
 
     def accounts(self) -> frozenset[str]:
-        """Whose events these are."""
-        rows = self.connection.table("judged").filter("reason IS NULL AND event_account IS NOT NULL").project("event_account").distinct()
+        """Whose rows are stored."""
+        rows = self.connection.table("judged").filter(f"{self.stored} AND event_account IS NOT NULL").project("event_account").distinct()
         return frozenset(account for (account,) in rows.fetchall())
 
     def names_used(self, spans: Sequence[tuple[str, int, int | None]]) -> list[tuple[str, str, str, bool, int | None, int]]:
@@ -248,9 +252,9 @@ class Chunk:
         rows = [(place, *span) for place, span in enumerate(spans)]
         self._list("covered_span", {"place": "BIGINT", "account": "VARCHAR", "starts_us": "BIGINT", "ends_us": "BIGINT"}, rows)
         return self.connection.execute(
-            "SELECT event_account, event_model, event_queue, event_status BETWEEN 400 AND 498, place, count(*) FROM judged "
+            "SELECT event_account, event_model, event_queue, event_status BETWEEN 400 AND 498, place, count(*) FROM judged "  # noqa: S608
             "LEFT JOIN covered_span ON account = event_account AND received_us >= starts_us AND (ends_us IS NULL OR received_us < ends_us) "
-            "WHERE reason IS NULL AND event_account IS NOT NULL GROUP BY ALL"
+            f"WHERE {self.stored} AND event_account IS NOT NULL GROUP BY ALL"
         ).fetchall()
 
     def close(self) -> None:
@@ -289,12 +293,13 @@ class Judge:
         kinds = connection.execute("SELECT skipped, count(*) FROM mapped GROUP BY skipped").fetchall() if mapping.skip else []
         skipped = Counter({kind: count for kind, count in kinds if kind is not None})
         refused = connection.execute("SELECT reason, count(*) FROM judged WHERE reason IS NOT NULL GROUP BY reason").fetchall()
+        stored = _IS_OBSERVATION if mapping.observations else _IS_EVENT
         totals = connection.execute(
-            "SELECT count(*) FILTER (event_clock_clamped), min(received_us), max(received_us) FROM judged WHERE reason IS NULL"
+            f"SELECT count(*) FILTER (event_clock_clamped), min(received_us), max(received_us) FROM judged WHERE {stored}"  # noqa: S608
         ).fetchone()
         assert totals is not None
         return Chunk(
             number=cut.number, first=cut.first, last=cut.last, refused=Counter({Reason(reason): count for reason, count in refused}),
             skipped=skipped, clamped=totals[0], earliest_us=totals[1], latest_us=totals[2], connection=connection,
-            folder=cut.folder,
+            folder=cut.folder, stored=stored,
         )  # fmt: skip

@@ -44,6 +44,7 @@ class Halves:
     def __init__(self, folder: Path, run_ledger: Callable[..., Any], query: Callable[[str], list[Row]]) -> None:
         self.folder, self.run_ledger, self.query = folder, run_ledger, query
         self.number = 0
+        self.report: Row = {}  # of the last load
 
     def load(self, *rows: Row) -> Row:
         """The totals of a load of these rows, all of one role."""
@@ -52,7 +53,8 @@ class Halves:
         file = written(self.folder / f"{role}-{self.number}.jsonl", rows)
         result = self.run_ledger("ingest", "--mapping", MAPPINGS / f"{role}-half.yaml", file, "--format", "json")
         assert result.exit_code == 0, result.output
-        totals: Row = json.loads(result.stdout)["total"]
+        self.report = json.loads(result.stdout)
+        totals: Row = self.report["total"]
         return totals
 
     def current(self) -> dict[str, tuple[Any, ...]]:

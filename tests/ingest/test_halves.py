@@ -47,7 +47,10 @@ def test_a_row_without_tokens_waits_in_quarantine_until_its_engine_comes(halves:
 def test_an_engine_that_comes_first_waits_for_its_gateway(halves: Halves) -> None:
     assert counts(halves.load(engine("s", "g"), engine("t", "nobody"))) == {"merged": 2}
     assert halves.current() == {}
-    assert counts(halves.load(gateway("g"))) == {"new": 1}
+    loaded = halves.load(gateway("g"))
+    assert counts(loaded) == {"new": 1}
+    assert loaded["earliest"] == loaded["latest"] == "2026-05-06T10:00:00Z"
+    assert halves.report["files"][0]["unassigned"] == {"acme": 1}
     assert halves.current() == {"g": JOINED}
     assert halves.query("SELECT count(*) FROM quarantine") == [{"count": 0}]
     assert halves.unjoined() == ["t/nobody"]
