@@ -56,7 +56,7 @@ class Summary:
     """What became of the rows that were read: read = new + duplicate + conflict + refused + skipped + merged.
 
     `skipped` are no requests, by the mapping's names for them. `merged` became part of a request that has another row, or wait for one.
-    `joined` are requests, not rows: they have the figures of their engines now, and had none before. Instants are those of accepted rows.
+    `joined` are requests, not rows: they have the figures of their engines now, and had none before. Instants are those of stored rows.
     """
 
     read: int = 0

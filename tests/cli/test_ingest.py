@@ -81,7 +81,7 @@ def test_halves_and_conflicts_say_what_comes_next(tmp_path: Path, run_ledger: Ru
     for role, file, words in (
         ("gateway", gateways, "  2 usage_missing: without tokens; they wait for their engine's rows"),
         ("engine", engines, "  merged: joined with their gateway's rows, or waiting for them"),
-        ("gateway", gateways, "= 0 new + 1 duplicate + 0 conflict + 1 refused (1 usage_missing)\n"),
+        ("gateway", gateways, "= 0 new + 1 duplicate + 0 conflict + 1 refused (1 usage_missing); 2026-05-06T10:00:00"),
     ):
         said = run_ledger("ingest", "--mapping", MAPPINGS / f"{role}-half.yaml", file).stdout
         assert words in said
