@@ -90,13 +90,13 @@ class Chunk:
         """Write what observation_stream gives, so that it need not be waited for then."""
         columns = {name: f"event_{name}" for name in EVENT_FIELDS} | {name: name for name in ("record_id", "trace", "header")}
         columns |= {"role": f"'{role}'", "account": "coalesce(event_account, '')"}
-        selected, waits = ", ".join(columns[name] for name in OBSERVATION_FIELDS), f"reason = '{Reason.USAGE_MISSING}'"
+        selected = ", ".join(columns[name] for name in OBSERVATION_FIELDS)
         if self.refused[Reason.USAGE_MISSING]:
             self._keep_fields()
             row_sha256 = _ROW_SHA256.format(kind="'refused'")
             query = (
                 f"SELECT {selected}, row_sha256, record FROM judged "  # noqa: S608
-                f"LEFT JOIN (SELECT record, {row_sha256} AS row_sha256 FROM kept) USING (record) WHERE reason IS NULL OR {waits}"
+                f"LEFT JOIN (SELECT record, {row_sha256} AS row_sha256 FROM kept) USING (record) WHERE {_IS_OBSERVATION}"
             )
         else:
             query = f"SELECT {selected}, NULL::VARCHAR, record FROM judged WHERE reason IS NULL"  # noqa: S608
@@ -217,8 +217,7 @@ class Chunk:
         names = (*EVENT_FIELDS, *(name for name in OBSERVATION_NAMES if name in judged.columns))
         shown = {"received_at": "event_received_at::VARCHAR || '+00'"} | {name: name for name in OBSERVATION_NAMES}
         columns = ", ".join(shown.get(name, f"event_{name}") for name in names)
-        stored = "reason IS NULL" + (f" OR reason = '{Reason.USAGE_MISSING}'" if waiting else "")
-        rows = judged.filter(stored).project(columns).limit(limit).fetchall()
+        rows = judged.filter(_IS_OBSERVATION if waiting else _IS_EVENT).project(columns).limit(limit).fetchall()
         return tuple(dict(zip(names, row, strict=True)) for row in rows)
 
     def first_identity(self) -> tuple[str, str] | None:

@@ -7,7 +7,6 @@ change no price, an exemption without the others.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from fractions import Fraction
 from typing import Any
 
 from ledger.contract.fact import FactCode, Identity
@@ -32,7 +31,7 @@ from ledger.rating.plan import Breaker
 from ledger.rating.terms import terms_of
 from ledger.settlement.calendar import day_start, local_days
 from ledger.settlement.cell import Cell
-from ledger.settlement.charges import Tokens, band_and_multiplier, exact_amount, is_billed, price_of
+from ledger.settlement.charges import Tokens, band_and_multiplier, exact_charge, is_billed, price_of, rate_of
 from ledger.settlement.period import Piece
 
 HOUR = timedelta(hours=1)
@@ -115,10 +114,8 @@ class Stage:
         price = price_of(self.piece(contract), cell)
         sums = Tokens()
         sums.add(cell)
-        rates = contract.models[price.model].per_million_tokens
-        tokens = tuple((kind, count, getattr(rates, kind)) for kind, count in sums.by_kind().items() if count)
-        amount = sum((exact_amount(count, rate, price.multiplier) for _, count, rate in tokens), Fraction(0))
-        return Charge(tokens=tokens, multiplier=price.multiplier, amount=amount)
+        tokens = tuple((kind, count, rate_of(price, kind, contract)) for kind, count in sums.by_kind().items() if count)
+        return Charge(tokens=tokens, multiplier=price.multiplier, amount=exact_charge(price, sums, contract))
 
     def priced(self, contract: Contract, latency_us: int, cell: Cell) -> Priced:
         """A request of this latency, priced."""

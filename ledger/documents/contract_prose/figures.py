@@ -11,6 +11,7 @@ from ledger.contract.fact import Written
 from ledger.contract.scalar import UNIT_US
 from ledger.documents.number import grouped_count
 from ledger.printable import printable
+from ledger.settlement.money import exact_decimal
 
 _DURATION = re.compile(r"([0-9.]+)(us|ms|s|m|h|d)")
 _SPAN = re.compile(r"(?P<op><=|<|>=|>)(?P<edge>.+)|(?P<low>.+?)(?P<dots>\.\.<?)(?P<high>.+)")
@@ -51,10 +52,7 @@ def exact_text(number: Fraction | Decimal) -> str:
     >>> exact_text(Fraction(3, 500)), exact_text(Decimal("1200.50"))
     ('0.006', '1,200.5')
     """
-    if isinstance(number, Fraction):
-        digits = next(digits for digits in range(200) if 10**digits % number.denominator == 0)  # whose factors are those of ten
-        number = Decimal(f"{number.numerator * 10**digits // number.denominator}e-{digits}")
-    text = f"{number:,f}"
+    text = f"{exact_decimal(number) if isinstance(number, Fraction) else number:,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
