@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ledger.ingest.chunk import Chunk
-from ledger.instant import since_1970_us
+from ledger.instant import instant_of, since_1970_us
 from ledger.store.cells import Covered, coverage
 from ledger.store.database import Database
 
@@ -48,14 +48,15 @@ class UnknownNames:
         """Count what is unknown in the chunk."""
         accounts = chunk.accounts()
         self._learn(accounts - self._covered.keys())
-        spans = [one for account in sorted(accounts) for one in self._covered[account]]
-        instants = [(one.account, since_1970_us(one.start), None if one.end is None else since_1970_us(one.end)) for one in spans]
-        used = chunk.names_used(instants)
-        for account, model, queue, wrong, place, count in used:
-            if place is None:
+        spans = {account: self._covered[account] for account in accounts}
+        bounds = {since_1970_us(bound) for covered in spans.values() for one in covered for bound in (one.start, one.end) if bound}
+        for account, model, queue, wrong, received_us, count in chunk.names_used(bounds):
+            received_at = instant_of(received_us)
+            one = next((one for one in spans[account] if one.start <= received_at and (one.end is None or received_at < one.end)), None)
+            if one is None:
                 self.found.unassigned[account] += count
                 continue
-            version = (spans[place].contract_id, spans[place].version)
+            version = (one.contract_id, one.version)
             for what, name in (("model", model), ("queue", queue)):
                 if not wrong and name not in self._known[version][what]:
                     self.found.unpriced[Unpriced(*version, what, name)] += count
