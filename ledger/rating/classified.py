@@ -9,6 +9,7 @@ from datetime import datetime
 
 import duckdb
 
+from ledger.contract.model import Contract, Latency
 from ledger.instant import instant_of
 from ledger.rating.duckdb import Microseconds
 from ledger.rating.plan import REQUEST_COLUMNS, Plan
@@ -44,6 +45,11 @@ def classify_requests(connection: duckdb.DuckDBPyConnection, plans: Sequence[Pla
                 cell=cell,
             )
     return found
+
+
+def with_told_latencies(contract: Contract) -> Contract:
+    """The contract for requests of which only a latency is told, as their e2e: whatever it takes from elsewhere, and no exemptions."""
+    return contract.model_copy(update={"latency": Latency(default="end_to_end"), "exemptions": ()})
 
 
 def window_cell_of(request: ClassifiedRequest, requests: int) -> WindowCell:

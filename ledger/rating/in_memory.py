@@ -11,15 +11,11 @@ from typing import Any
 import duckdb
 from sqlglot import exp
 
-from ledger.contract.expression import BUILT_IN, Definition
 from ledger.contract.model import Contract
 from ledger.rating import sql
-from ledger.rating.cells import read_cells, read_windows
-from ledger.rating.definition import latency_us
-from ledger.rating.duckdb import ComputedCells, Microseconds
-from ledger.rating.plan import Breaker, Coverage, measured, plans_of
+from ledger.rating.classified import ClassifiedRequest, classify_requests
+from ledger.rating.plan import Breaker, Coverage, plans_of
 from ledger.settlement.calendar import DAY
-from ledger.settlement.cell import Cell, WindowCell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,17 +49,12 @@ class Question:
     breakers: tuple[Breaker, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """The cells of the requests, one for a single request; and those of them that are in the objective, by window."""
-
-    cells: tuple[Cell, ...]
-    windows: tuple[WindowCell, ...]
+Answer = tuple[ClassifiedRequest, ...]  # in the order of the requests
 
 
 def classify(questions: Sequence[Question]) -> list[Answer]:
-    """What becomes of the requests of each question."""
-    found: dict[str, Answer] = {}
+    """What becomes of the requests of each question. Raises DefinitionTooLarge."""
+    classified: dict[str, ClassifiedRequest] = {}
     # Breakers belong to a plan and not to an account, so questions with other breakers need plans of their own.
     for breakers in dict.fromkeys(question.breakers for question in questions):
         numbered = {str(number): one for number, one in enumerate(questions) if one.breakers == breakers}
@@ -71,21 +62,11 @@ def classify(questions: Sequence[Question]) -> list[Answer]:
         contracts = {(number, one.contract.version): one.contract for number, one in numbered.items()}
         coverage = [_coverage(number, one) for number, one in numbered.items()]
         with duckdb.connect() as memory:
-            computed = ComputedCells(memory, [plan.cells() for plan in plans_of(contracts, coverage, breakers, (), _rows(numbered))])
-            cells, windows = read_cells(computed), read_windows(computed)
-        found |= {number: Answer(cells=tuple(cells[number]), windows=tuple(windows.get(number, ()))) for number in numbered}
-    return [found[str(number)] for number in range(len(questions))]
-
-
-def latencies_of(contract: Contract, latency: str, requests: Sequence[Request]) -> list[int | None]:
-    """What the latency of that name, built in or defined, is for each request, in microseconds."""
-    definition: Definition | None = contract.latency.define.get(latency)
-    measure = measured(BUILT_IN[latency]) if definition is None else latency_us(definition, measured)
-    source = _rows({str(number): Question(contract=contract, requests=(one,)) for number, one in enumerate(requests)})
-    query = exp.select(sql.column("account"), measure).from_(source.subquery("event", copy=False), copy=False)
-    with duckdb.connect() as memory:
-        found: dict[str, int | None] = dict(memory.execute(query.sql(Microseconds)).fetchall())
-    return [found[str(number)] for number in range(len(requests))]
+            classified |= classify_requests(memory, plans_of(contracts, coverage, breakers, (), _rows(numbered), by_request=True))
+    return [
+        tuple(classified[_request_id(str(number), place)] for place in range(len(question.requests)))
+        for number, question in enumerate(questions)
+    ]
 
 
 def _coverage(number: str, question: Question) -> Coverage:
@@ -108,9 +89,13 @@ def _rows(questions: dict[str, Question]) -> exp.Query:
             [_constant(identity.get(name, getattr(request, name, None))) for name, _ in _COLUMNS]
             for number, question in questions.items()
             for place, request in enumerate(question.requests)
-            for identity in [{"account": number, "request_id": f"{place:09}", "revision": 1}]
+            for identity in [{"account": number, "request_id": _request_id(number, place), "revision": 1}]
         ],
     )
+
+
+def _request_id(number: str, place: int) -> str:
+    return f"{number} {place:09}"
 
 
 def _constant(value: Any) -> exp.Expr:

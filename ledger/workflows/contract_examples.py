@@ -11,11 +11,11 @@ from datetime import datetime, timedelta
 import duckdb
 
 from ledger.contract.diagnostic import Diagnostic, Finding, Path
-from ledger.contract.model import Contract, Example, ExampleEvent, ExampleWindow, Latency
+from ledger.contract.model import Contract, Example, ExampleEvent, ExampleWindow
 from ledger.contract.reader import diagnostic_of
 from ledger.ingest.stated_event import state_events, stated_events
 from ledger.instant import MICROSECOND, since_1970_us
-from ledger.rating.classified import ClassifiedRequest, classify_requests, window_cell_of
+from ledger.rating.classified import ClassifiedRequest, classify_requests, window_cell_of, with_told_latencies
 from ledger.rating.plan import Breaker, Coverage, ModelLoad, plans_of
 from ledger.settlement.calendar import day_start, days_touched, months_anywhere
 from ledger.settlement.cell import WindowCell
@@ -143,14 +143,10 @@ def _case(contract: Contract, example: Example, file: int, place: int) -> _Case:
         file=file,
         place=place,
         stated=contract,
-        contract=_of_windows(contract) if example.windows else contract,
+        contract=with_told_latencies(contract) if example.windows else contract,
         example=example,
         events=tuple(complete),
     )
-
-
-def _of_windows(contract: Contract) -> Contract:
-    return contract.model_copy(update={"latency": Latency(default="end_to_end"), "exemptions": ()})
 
 
 def _event_of_window(contract: Contract, window: ExampleWindow) -> ExampleEvent:

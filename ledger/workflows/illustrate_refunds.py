@@ -24,9 +24,10 @@ def illustrate_refunds(stage: Stage, period: Period) -> Iterator[tuple[Identity,
     answers = classify(questions)
     digits = currency_digits(contract.money.currency)
     for code, answer, measured_us in ((FactCode.REFUND_VALUE, answers[0], latency_us), (FactCode.REFUND_FAILED, answers[1], None)):
-        lines = tuple(credit_lines(period, answer.cells, digits))
+        cells = [request.cell for request in answer]
+        lines = tuple(credit_lines(period, cells, digits))
         if lines:
-            charged = sum(line.amount_minor for line in usage_lines(period, answer.cells, digits))
+            charged = sum(line.amount_minor for line in usage_lines(period, cells, digits))
             yield (
                 (code, ()),
                 Credit(

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ledger.contract.fact import FactCode, Identity
-from ledger.contract.model import Async, CircuitBreaker, ColdStart, Contract, Exemption, Latency, Queue, Tier
+from ledger.contract.model import Async, CircuitBreaker, ColdStart, Contract, Exemption, Queue, Tier
 from ledger.documents.contract_prose.illustration import (
     AsyncCases,
     BreakerCases,
@@ -25,8 +25,9 @@ from ledger.documents.contract_prose.illustration import (
     Waits,
 )
 from ledger.instant import MICROSECOND
+from ledger.rating.classified import with_told_latencies
 from ledger.rating.definition import DefinitionTooLarge
-from ledger.rating.in_memory import Answer, Question, Request, classify, latencies_of
+from ledger.rating.in_memory import Answer, Question, Request, classify
 from ledger.rating.plan import Breaker
 from ledger.rating.terms import terms_of
 from ledger.settlement.calendar import day_start, local_days
@@ -65,7 +66,7 @@ class Stage:
     @classmethod
     def of(cls, contract: Contract) -> "Stage":
         """The stage of a contract."""
-        told = contract.model_copy(update={"latency": Latency(default="end_to_end"), "exemptions": ()})
+        told = with_told_latencies(contract)
         queues = told.queues.model_copy(update={"by_name": {name: Queue() for name in told.queues.by_name}})
         return cls(
             contract=contract,
@@ -145,12 +146,13 @@ def _latencies(stage: Stage) -> Found:
     asked += [((FactCode.DEFINITION, (name,)), name, MEASURED) for name in latency.define]
     for about, name, measured in asked:
         requests = [stage.request(None, queue_us=queue, prefill_us=prefill, decode_us=decode) for queue, prefill, decode in measured]
+        contract = stage.told.model_copy(update={"latency": latency.model_copy(update={"default": name, "by_queue": {}})})
         try:
-            latencies = latencies_of(stage.contract, name, requests)
+            (answer,) = classify([Question(contract=contract, requests=tuple(requests))])
         except DefinitionTooLarge:  # the contract is sound, and its numbers are for no engine
             continue
-        for (queue, prefill, decode), found_us in zip(measured, latencies, strict=True):
-            yield about, Measured(queue_us=queue, prefill_us=prefill, decode_us=decode, latency_us=found_us)
+        for (queue, prefill, decode), request in zip(measured, answer, strict=True):
+            yield about, Measured(queue_us=queue, prefill_us=prefill, decode_us=decode, latency_us=request.latency_us)
 
 
 def representative_us(tier: Tier) -> int:
@@ -169,10 +171,10 @@ def _ask_models(stage: Stage) -> None:
         served = (model.served_as or (name,))[0]
         cached = {"cached_input_tokens": INPUT // 5}
         question = stage.alone(plain, latency_us, model=served, **cached)
-        stage.ask((FactCode.RATES, (name,)), [question], lambda found: [stage.priced(plain, latency_us, found[0].cells[0])])
+        stage.ask((FactCode.RATES, (name,)), [question], lambda found: [stage.priced(plain, latency_us, found[0][0].cell)])
         for variant in model.degraded:
             question = stage.alone(plain, latency_us, model=variant)
-            stage.ask((FactCode.VARIANT, (name, variant)), [question], lambda found: [stage.priced(plain, latency_us, found[0].cells[0])])
+            stage.ask((FactCode.VARIANT, (name, variant)), [question], lambda found: [stage.priced(plain, latency_us, found[0][0].cell)])
 
 
 def _ask_edges(stage: Stage) -> None:
@@ -185,7 +187,7 @@ def _ask_edges(stage: Stage) -> None:
     for about, below_us in [((FactCode.PROMISE, ()), target_us), *abouts]:
 
         def make(found: list[Answer], below_us: int = below_us) -> list[Illustration]:
-            (below,), (above,) = (answer.cells for answer in found)
+            below, above = (answer[0].cell for answer in found)
             edge = Edge(
                 below_us=below_us,
                 below_tier=band_and_multiplier(stage.plain, below)[0],
@@ -201,19 +203,15 @@ def _ask_edges(stage: Stage) -> None:
     stage.ask(
         (FactCode.TOLERANCE, ()),
         [stage.alone(stage.plain, latency_us) for latency_us in (limit_us, limit_us + 1)],
-        lambda found: [Tolerance(limit_us=limit_us, limit_over=_is_over(found[0]), beyond_over=_is_over(found[1]))],
+        lambda found: [Tolerance(limit_us=limit_us, limit_over=found[0][0].over, beyond_over=found[1][0].over)],
     )
-
-
-def _is_over(answer: Answer) -> bool:
-    return any(window.over for window in answer.windows)
 
 
 def _ask_tiers(stage: Stage) -> None:
     for tier in stage.plain.pricing.tiers:
 
         def make(found: list[Answer], latency_us: int = representative_us(tier)) -> list[Illustration]:
-            return [stage.priced(stage.plain, latency_us, found[0].cells[0])]
+            return [stage.priced(stage.plain, latency_us, found[0][0].cell)]
 
         stage.ask((FactCode.TIER, (tier.name,)), [stage.alone(stage.plain, representative_us(tier))], make)
 
@@ -228,7 +226,7 @@ def _ask_queues(stage: Stage) -> None:
         latencies = [representative_us(tier) for tier in ends]
 
         def make_prices(found: list[Answer], latencies: list[int] = latencies) -> list[Illustration]:
-            return [stage.priced(told, latency_us, answer.cells[0]) for latency_us, answer in zip(latencies, found, strict=True)]
+            return [stage.priced(told, latency_us, answer[0].cell) for latency_us, answer in zip(latencies, found, strict=True)]
 
         questions = [stage.alone(told, latency_us, queue=name, queue_us=0) for latency_us in latencies]
         stage.ask((FactCode.QUEUE, (name,)), questions, make_prices)
@@ -237,7 +235,7 @@ def _ask_queues(stage: Stage) -> None:
             continue
 
         def make_waits(found: list[Answer], longest_us: int = longest_us) -> list[Illustration]:
-            within, beyond, unknown = (stage.priced(told, longest_us, answer.cells[0]) for answer in found)
+            within, beyond, unknown = (stage.priced(told, longest_us, answer[0].cell) for answer in found)
             assert within.tier is not None
             multipliers = (within.charge.multiplier, beyond.charge.multiplier, unknown.charge.multiplier)
             return [Waits(longest_us=longest_us, tier=within.tier, within=multipliers[0], beyond=multipliers[1], unknown=multipliers[2])]
@@ -279,7 +277,7 @@ def _ask_cold_start(stage: Stage, alone: Contract, exemption: ColdStart, number:
     many = [stage.request(0, cold_start=f"{start:03}") for start in range(exemption.limit + 1)]
 
     def make(found: list[Answer]) -> list[Illustration]:
-        exempt = [sum(cell.requests for cell in answer.cells if cell.exemption is not None) for answer in found]
+        exempt = [sum(request.cell.exemption is not None for request in answer) for answer in found]
         apart = ((longest_us, exempt[0]), (longest_us + 1, exempt[1]))
         return [ColdStartCases(apart=apart, of_day=(exemption.limit + 1, exempt[2]))]
 
@@ -287,7 +285,7 @@ def _ask_cold_start(stage: Stage, alone: Contract, exemption: ColdStart, number:
 
 
 def _is_exempt(answer: Answer) -> bool:
-    return answer.cells[0].exemption is not None
+    return answer[0].cell.exemption is not None
 
 
 def _ask_outcomes(stage: Stage) -> None:
@@ -298,7 +296,7 @@ def _ask_outcomes(stage: Stage) -> None:
     for about, status, latency_us in cases:
 
         def make(found: list[Answer], status: int = status, latency_us: int | None = latency_us) -> list[Illustration]:
-            (cell,) = found[0].cells
+            cell = found[0][0].cell
             charge = stage.charge(stage.plain, cell) if is_billed(stage.plain, cell) else None
             return [Judged(status=status, latency_us=latency_us, charge=charge, in_objective=cell.in_objective, late=cell.late)]
 
