@@ -7,11 +7,24 @@ class LedgerError(Exception):
     `exit_code` as in specification, section 9: 1 the input is at fault, 2 usage, 4 the environment, 5 a broken invariant.
     """
 
+    title = "error: "  # before the message, where a user reads it
+
     def __init__(self, message: str, *, cure: str = "", exit_code: int = 1) -> None:
         super().__init__(message)
         self.message = message
         self.cure = cure
         self.exit_code = exit_code
+
+    @property
+    def text(self) -> str:
+        """What a user reads: the message as an error, and the cure below it."""
+        return f"{self.title}{self.message}" + (f"\n  {self.cure}" if self.cure else "")
+
+
+class FileRefused(LedgerError):
+    """A file is wrong. Each line of the message is a finding: it says its place, and by itself that it is an error."""
+
+    title = ""
 
 
 class DatabaseUnavailable(LedgerError):

@@ -32,7 +32,7 @@ def budget(database: Database, ctx: click.Context, contract_id: str | None, outp
     """
     from ledger.documents.budget_table import budget_to_json, write_budget_table
     from ledger.workflows.budget import budgets_now
-    from ledger.workflows.rate import UNRATED_CURE
+    from ledger.workflows.rate import unrated_cure
 
     budgets = budgets_now(database, contract_id=contract_id)
     if output_format == "json":
@@ -45,7 +45,7 @@ def budget(database: Database, ctx: click.Context, contract_id: str | None, outp
     for one in budgets:
         for named in one.unrated:
             used = f"the {named.what} {named.name!r} ({named.requests:,} request{'' if named.requests == 1 else 's'})"
-            echo(f"error: {one.contract_id} cannot be judged: it does not know {used}\n  {UNRATED_CURE}", err=True)
+            echo(f"error: {one.contract_id} cannot be judged: it does not know {used}\n  {unrated_cure([named])}", err=True)
     if any(one.budget.alert for one in budgets):
         ctx.exit(3)
     if not budgets or any(one.unrated for one in budgets):

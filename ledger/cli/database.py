@@ -16,6 +16,11 @@ def upgrade(database: str | None, is_test: bool) -> None:
 
     Everything happens in one transaction, so an upgrade that fails changes nothing. Whether it is a test database is decided
     when the tables are created and never changes.
+
+    \b
+    Examples:
+      ledger database upgrade
+      ledger --database postgresql://ledger@db.example/trial database upgrade --test
     """
     before, after = upgrade_database(database, is_test=is_test)
     if before is None:
@@ -32,6 +37,10 @@ def url(database: str | None) -> None:
     """Print the database's URL as psql and other tools take it.
 
     The URL holds the password: whoever reads your terminal, its history or a log that it lands in can read and add to the ledger.
+
+    \b
+    Example:
+      pg_dump "$(ledger database url)" > ledger.sql
     """
     click.echo(database_url(database))
 
@@ -39,14 +48,24 @@ def url(database: str | None) -> None:
 @click.command()
 @click.pass_obj
 def shell(database: str | None) -> None:
-    """Open psql on the database."""
+    """Open psql on the database.
+
+    \b
+    Example:
+      ledger database shell
+    """
     open_shell(database)
 
 
 @click.command()
 @click.pass_obj
 def stop(database: str | None) -> None:
-    """Stop the server that ledger keeps itself. The next command starts it again."""
+    """Stop the server that ledger keeps itself. The next command starts it again.
+
+    \b
+    Example:
+      ledger database stop
+    """
     click.echo("stopped" if stop_database(database) else "was not running")
 
 
@@ -57,6 +76,11 @@ def status(database: str | None, output_format: str) -> None:
     """Show the server, its version, the schema, the size and about how many events there are.
 
     Starts nothing: a server that ledger keeps itself is shown as not running.
+
+    \b
+    Examples:
+      ledger database status
+      ledger database status --format json
     """
     found = database_status(database)
     if output_format == "json":

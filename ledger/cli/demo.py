@@ -1,6 +1,7 @@
 """`ledger demo`: shows in a minute what ledger does, with nothing of the user's touched."""
 
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -27,6 +28,11 @@ def demo(output: Path) -> None:
 
     Works on the server that ledger keeps itself, in a test database of its own that every run makes anew; other databases are not
     touched. Every run gives the same result.
+
+    \b
+    Examples:
+      ledger demo
+      ledger demo --output /tmp/demo
     """
     done = run_demo(output, on_step=lambda step: click.echo(f"  {step} ...", err=True))
     click.echo(_told(done, output))
@@ -34,7 +40,7 @@ def demo(output: Path) -> None:
 
 def _told(done: Demo, output: Path) -> str:
     width = max(len(statement.contract.parties.customer.name) for statement in done.settled.statements)
-    program = _program()
+    program = program_name()
     lines = [
         "",
         f"May 2026 is settled: {_loaded(done)}, {len(done.contracts)} contracts.",
@@ -66,12 +72,12 @@ def _told(done: Demo, output: Path) -> str:
     return "\n".join(lines)
 
 
-def _program() -> str:
-    """How the reader calls this program: by its name if the shell finds it, else by its path."""
-    if shutil.which("ledger"):
-        return "ledger"
-    called = Path(sys.argv[0])
-    return os.path.relpath(called) if called.name == "ledger" else "python -m ledger"
+def program_name() -> str:
+    """How the reader calls this program: by its name if the shell finds this one and no other of that name, else as it was called."""
+    called, found = Path(sys.argv[0]), shutil.which("ledger")
+    if called.name != "ledger":
+        return f"{shlex.quote(sys.orig_argv[0])} -m ledger"
+    return "ledger" if found and called.exists() and os.path.samefile(found, called) else shlex.quote(sys.argv[0])
 
 
 def _loaded(done: Demo) -> str:

@@ -23,7 +23,18 @@ Examples:
 WIDTH = 120  # characters of a line
 
 
-@click.group(invoke_without_command=True, epilog=_EXAMPLE)
+class _Formats(click.Group):
+    """`ledger formats NAME` is not there; whoever writes it is told what is."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command; of another word, an error that names the formats that come near."""
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            known = built_in_mappings()
+            raise _print_it(args[0]) if args[0] in known else _unknown(args[0])
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Formats, invoke_without_command=True, epilog=_EXAMPLE)
 @format_option
 @click.pass_context
 def formats(ctx: click.Context, output_format: str) -> None:
@@ -54,11 +65,18 @@ def show(name: str) -> None:
     """
     known = built_in_mappings()
     if name not in known:
-        close = get_close_matches(name, known, n=1)
-        raise LedgerError(
-            f"there is no format {name}", cure=f"it may be {close[0]}" if close else "`ledger formats` lists them", exit_code=2
-        )
+        raise _unknown(name)
     echo((BUILT_IN / f"{name}.yaml").read_text(encoding="utf-8").rstrip("\n"))
+
+
+def _unknown(name: str) -> LedgerError:
+    near = get_close_matches(name, built_in_mappings(), cutoff=0.5)
+    meant = f"did you mean {' or '.join(near)}? " if near else ""
+    return LedgerError(f"there is no format {name}", cure=f"{meant}`ledger formats` lists them", exit_code=2)
+
+
+def _print_it(name: str) -> LedgerError:
+    return LedgerError(f"{name} is a format, and no command", cure=f"ledger formats show {name}", exit_code=2)
 
 
 def _texts(mapping: Mapping) -> Iterator[str]:

@@ -126,7 +126,7 @@ def _warn(reports: list[FileReport]) -> None:
     """Say which files could not be read, and in one line which columns nobody reads."""
     for report in reports:
         if report.error:
-            echo(f"error: {report.error.message}\n  {report.error.cure}", err=True)
+            echo(report.error.text, err=True)
     ignored = sorted({name for report in reports for name in report.ignored})
     if ignored:
         echo(f"warning: ignored the columns {', '.join(ignored)}", err=True)

@@ -32,9 +32,12 @@ def add(database: Database, file: Path, dry_run: bool, author: str) -> None:
     """Add the intervals of a CSV file: kind,node,start,end and, if need be, model,id.
 
     kind is circuit_breaker, where an empty node means any, or model_load, which needs its node and its model. Adding a file again adds
-    nothing. Intervals may overlap: a breaker was open where any of them says so.
+    nothing. Intervals may overlap: a breaker was open where any of them says so. The end belongs to an interval no more; one that has not
+    ended is refused.
     """
     done = add_intervals(database, file, author=author, dry_run=dry_run)
+    for place in done.empty:
+        echo(f"warning: {place}: an interval without length: no request is received in it", err=True)
     echo(f"{done.read} read, {done.new} {'would be ' if dry_run else ''}new")
 
 

@@ -65,6 +65,14 @@ GROUPS: dict[str, str] = {
     "interval": "Record spans of time that the contracts speak of.",
     "database": "Create, upgrade and look after the database.",
 }
+# Group -> what is typed; "" is ledger itself.
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "": ("ledger demo", "ledger contract check acme-v1.yaml", "ledger ingest gateway.jsonl", "ledger settle 2026-05"),
+    "contract": ("ledger contract check acme-v1.yaml", "ledger contract add acme-v1.yaml", "ledger contract list"),
+    "quarantine": ("ledger quarantine list --count", "ledger quarantine show 1"),
+    "interval": ("ledger interval add breakers.csv", "ledger interval list --node gpu-17"),
+    "database": ("ledger database upgrade", "ledger --database postgresql://ledger@db.example/ledger database status"),
+}
 CLOSED_PIPE = 128 + 13  # as a shell says of what SIGPIPE has ended
 REPORT = "please report it, with what LEDGER_TRACEBACK=1 shows in addition"
 
@@ -92,6 +100,11 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Examples at the end of `--help`."""
+        formatter.write_paragraph()
+        formatter.write_text("\b\nExamples:\n" + "\n".join(f"  {example}" for example in EXAMPLES[self.path.strip()]))
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands in `--help`."""
         lines = [(name, GROUPS.get(self.path + name) or COMMANDS[self.path + name][1]) for name in self.list_commands(ctx)]
@@ -117,16 +130,17 @@ class LazyGroup(click.Group):
                 sys.stdout.flush()
             return result
         except LedgerError as error:
-            _fail(ctx, error, error.message, cure=error.cure, exit_code=error.exit_code)
+            _fail(ctx, error, error)
         except KeyboardInterrupt:
             ctx.exit(130)
         except BrokenPipeError:
             _leave_pipe(ctx)
         except OSError as error:
             place = f"{error.filename}: " if error.filename else "the output cannot be written: "
-            _fail(ctx, error, place + (error.strerror or str(error)), cure="make room, or name a place that can be used", exit_code=4)
+            cure = "make room, or name a place that can be used"
+            _fail(ctx, error, LedgerError(place + (error.strerror or str(error)), cure=cure, exit_code=4))
         except AssertionError as error:
-            _fail(ctx, error, _defect(error), cure=REPORT, exit_code=5)
+            _fail(ctx, error, LedgerError(_defect(error), cure=REPORT, exit_code=5))
         except _database_errors() as error:
             _fail_database(ctx, error)
 
@@ -147,21 +161,23 @@ def _fail_database(ctx: click.Context, error: Exception) -> NoReturn:
         case psycopg.errors.InsufficientPrivilege():
             from ledger.cli.rights import missing_right_cure
 
-            _fail(ctx, error, f"the database refused: {reason}", cure=missing_right_cure(reason, ctx.obj), exit_code=4)
+            told = LedgerError(f"the database refused: {reason}", cure=missing_right_cure(reason, ctx.obj), exit_code=4)
         case psycopg.OperationalError() | psycopg.InterfaceError():
-            _fail(ctx, error, f"the database failed: {reason}", cure="run the command again; what was committed stays", exit_code=4)
+            told = LedgerError(f"the database failed: {reason}", cure="run the command again; what was committed stays", exit_code=4)
         case psycopg.IntegrityError():
-            _fail(ctx, error, f"the database refused a change that must not happen: {reason}", cure=REPORT, exit_code=5)
+            told = LedgerError(f"the database refused a change that must not happen: {reason}", cure=REPORT, exit_code=5)
         case _:
-            _fail(ctx, error, _defect(error), cure=REPORT, exit_code=5)
+            told = LedgerError(_defect(error), cure=REPORT, exit_code=5)
+    _fail(ctx, error, told)
 
 
-def _fail(ctx: click.Context, error: Exception, message: str, *, cure: str, exit_code: int) -> NoReturn:
+def _fail(ctx: click.Context, error: Exception, told: LedgerError) -> NoReturn:
+    """Ends the command because of the error, with what is told of it."""
     if os.environ.get("LEDGER_TRACEBACK"):
         traceback.print_exception(error)
     with suppress(BrokenPipeError):
-        echo(f"error: {message}" + (f"\n  {cure}" if cure else ""), err=True)
-    ctx.exit(exit_code)
+        echo(told.text, err=True)
+    ctx.exit(told.exit_code)
 
 
 def _leave_pipe(ctx: click.Context) -> NoReturn:

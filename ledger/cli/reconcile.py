@@ -1,7 +1,8 @@
 """`ledger reconcile`: the ledger's requests held against what vLLM counted."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -11,10 +12,11 @@ from ledger.cli.options import duration_option, echo_json, format_option, pass_d
 from ledger.cli.output import echo
 from ledger.documents.number import decimal_text, grouped_count, instant_text
 from ledger.documents.text_table import Span, Style, Table, write_lines
+from ledger.errors import LedgerError
 from ledger.ingest.engine_counters import SELECTOR
-from ledger.ingest.prometheus import Number, decimal_of, read_scrape
-from ledger.ingest.prometheus_source import SampleQuery, read_file, series_at
-from ledger.instant import since_1970_us
+from ledger.ingest.prometheus import Number, Series, cut, decimal_of, read_scrape
+from ledger.ingest.prometheus_source import SampleQuery, is_url, read_file, series_at
+from ledger.instant import instant_of, since_1970_us
 from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.workflows.reconcile import Reconciled, Reconciliation, Telemetry
@@ -80,7 +82,10 @@ def reconcile(
     else:
         earlier, later = start and start - MARGIN, end and end + MARGIN
         wanted = SampleQuery(query=SELECTOR, start=earlier, end=later, step_us=step_us)
-        series = [one for place in places for one in series_at(place, wanted)]
+        series = _samples(places, wanted)
+        _refuse_outside(series, start, end)
+        first_us, last_us = (None if at is None else since_1970_us(at) for at in (earlier, later))
+        series = [cut(one, first_us, last_us) for one in series]
     telemetry = Telemetry(
         series=series, start=start, end=end, by_day=not scrapes, edge_us=edge_us or (BY_HAND_US if scrapes else None)
     )  # fmt: skip
@@ -91,6 +96,27 @@ def reconcile(
         _show(found)
     if any(check.verdict is Verdict.DIFFERS for one in found.models for check in one.checks):
         ctx.exit(3)
+
+
+def _samples(places: Sequence[str], wanted: SampleQuery) -> list[Series]:
+    """All samples of files, and those of servers that are wanted."""
+    whole = replace(wanted, start=None, end=None)
+    return [one for place in places for one in series_at(place, wanted if is_url(place) else whole)]
+
+
+def _refuse_outside(series: Sequence[Series], start: datetime | None, end: datetime | None) -> None:
+    """Samples that end before the span or begin after it tell nothing of it."""
+    edges = [at for one in series for at in (*one.at_us[:1], *one.at_us[-1:])]
+    if not edges:
+        return
+    first, last = instant_of(min(edges)), instant_of(max(edges))
+    if (start is not None and last < start) or (end is not None and first > end):
+        asked = f"from {instant_text(start)}" if start else ""
+        asked += f" until {instant_text(end)}" if end else ""
+        raise LedgerError(
+            f"the samples are from {instant_text(first)} until {instant_text(last)}, and what is asked for is {asked.strip()}",
+            cure="give samples of that span, or name theirs with --from and --until",
+        )
 
 
 _SIDES = ("requests, for the ledger has no rows of engines here", "rows of engines, one for each choice of a request")

@@ -38,8 +38,9 @@ def add(database: Database, ctx: click.Context, files: tuple[Path, ...], author:
                 write_lines(quoted(diagnostic, file.lines), sys.stderr)
         if warnings := file.count(Severity.WARNING):
             echo(f"{file.file}: {warnings} warning{'s' * (warnings > 1)}; see: ledger contract check {file.file}", err=True)
+    lines = {file.file: file.lines for file in registered.files}
     for diagnostic in registered.together:
-        echo(str(diagnostic), err=True)
+        write_lines(quoted(diagnostic, lines.get(diagnostic.file, ())), sys.stderr)
     for version in registered.added:
         echo(f"added {_title(version)}")
     for version in registered.already_there:

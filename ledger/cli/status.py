@@ -2,7 +2,7 @@
 
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 import click
@@ -12,6 +12,7 @@ from ledger.documents.number import grouped_count, instant_text, second_text
 from ledger.documents.text_table import Line, Span, Style, Table, write_lines
 from ledger.printable import printable
 from ledger.store.database import Database
+from ledger.store.overview import FileLoaded
 from ledger.workflows.status import Status, ledger_status
 
 
@@ -50,12 +51,21 @@ def _lines(found: Status) -> Iterator[Line]:
             table.add_row(printable(draft.contract), draft.period, draft.state, second_text(draft.settled_at))
         yield from table.lines()
     if found.loads:
-        yield from _headed("Last loads (of a file that was loaded several times, all together)")
-        table = Table("File", "Mapping", "At", "By", ">Read", ">New", ">Refused", ">In conflict")
-        for load in found.loads:
-            counts = (grouped_count(load.read), grouped_count(load.new), _figure(load.refused), _figure(load.conflict))
-            table.add_row(printable(load.file), printable(load.mapping), second_text(load.at), printable(load.author), *counts)
-        yield from table.lines()
+        yield from _headed("Last loads, each time a file was loaded")
+        yield from _load_table(found.loads).lines()
+
+
+_EVERY_LOAD, _SOME_LOADS = ("read", "new", "duplicate", "refused", "conflict"), ("skipped", "merged", "joined")
+
+
+def _load_table(loads: Sequence[FileLoaded]) -> Table:
+    """What became of the rows of each load: those that were read are the sum of the others but `joined`, which are requests."""
+    counted = (*_EVERY_LOAD, *(name for name in _SOME_LOADS if any(getattr(load, name) for load in loads)))
+    table = Table("File", "Mapping", "At", "By", *(f">{name.capitalize()}" for name in counted))
+    for load in loads:
+        shown = [grouped_count(load.read), grouped_count(load.new), *(_figure(getattr(load, name)) for name in counted[2:])]
+        table.add_row(printable(load.file), printable(load.mapping), second_text(load.at), printable(load.author), *shown)
+    return table
 
 
 def _waiting(found: Status) -> Iterator[Line]:

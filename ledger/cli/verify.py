@@ -37,15 +37,18 @@ def verify(database: Database, ctx: click.Context, period: str | None, cells: bo
         differing = [{"contract": contract_id, "day": day.isoformat()} for contract_id, day in verified.differing]
         echo_json({"agree": verified.agree, "stale": verified.stale, "differing": differing, "accounts": list(verified.accounts)})
     else:
-        _show(verified)
+        _show(verified, period)
     if verified.differing or verified.accounts:
         echo("error: what is kept is not what the requests give\n  settle nothing until it is known why, and report it", err=True)
         ctx.exit(5)
 
 
-def _show(verified: VerifiedCells) -> None:
+def _show(verified: VerifiedCells, period: str | None) -> None:
     one, several = "1 day of a contract agrees with its requests", "{:,} days of contracts agree with their requests"
-    echo(one if verified.agree == 1 else several.format(verified.agree))
+    if verified.agree:
+        echo(one if verified.agree == 1 else several.format(verified.agree))
+    elif not verified.stale and not verified.differing:
+        echo(f"nothing to compare: no cells are kept{f' of {period}' if period else ''}; requests that a contract covers have some")
     if verified.stale:
         were = "1 day was" if verified.stale == 1 else f"{verified.stale:,} days were"
         echo(f"{were} changed since and not compared; what was changed is computed again before it is used")

@@ -177,6 +177,8 @@ def parse_instant(value: object) -> datetime:
     cure = "write an instant that exists, with Z or +hh:mm"
     if not match and (naive := INSTANT.fullmatch(f"{value}Z")):
         cure = f"add the offset from UTC that is meant, for example {naive[0][:-1]}+08:00"
+    elif not match and (midnight := INSTANT.fullmatch(f"{value}T00:00:00Z")):
+        cure = f"say when that day begins, for example {midnight[0][:-1]}+08:00"
     raise Refusal("bad_instant", "an instant with its offset, such as 2026-05-03T10:00:00+08:00", cure)
 
 

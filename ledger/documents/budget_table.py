@@ -10,10 +10,11 @@ from ledger.documents.number import grouped_count, instant_text
 from ledger.documents.text_table import Line, Span, Style, Table, write_lines
 from ledger.printable import printable
 from ledger.settlement.budget import BudgetNow
+from ledger.settlement.statement import Budget
 
 
 def write_budget_table(budgets: Sequence[BudgetNow], stream: TextIO) -> None:
-    """Writes a row for each contract, in the order given, and what the columns mean."""
+    """Writes a row for each contract, in the order given, and why an alert is due where one is."""
     write_lines(_lines(budgets), stream)
 
 
@@ -43,7 +44,18 @@ def _lines(budgets: Sequence[BudgetNow]) -> Iterator[Line]:
     yield from table.lines()
     yield ()
     yield (Span("  Missed windows are forgiven while the budget lasts; the others are refunded.", Style.DIM),)
-    yield (Span("  ALERT: little of the budget is left, or something was refunded.", Style.DIM),)
+    for one in budgets:
+        if one.budget.alert:
+            yield (Span(f"  ALERT {one.contract_id}: {_alert_reason(one.budget)}", Style.YELLOW),)
+
+
+def _alert_reason(budget: Budget) -> str:
+    """Why an alert of this budget is due: something was refunded, or what was forgiven reaches the contract's alert_at."""
+    used = f"{grouped_count(budget.used)} of the {grouped_count(budget.allowed)} misses that the contract forgives"
+    if budget.refunded:
+        refunded = f"{grouped_count(budget.refunded)} missed window{'' if budget.refunded == 1 else 's'} refunded"
+        return f"{refunded}, after {used}" if budget.used else refunded
+    return f"{used} are used, which is its alert_at"
 
 
 def _figures(one: BudgetNow) -> list[str | Span]:

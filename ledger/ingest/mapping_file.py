@@ -16,7 +16,7 @@ import yaml
 
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.scalar import parse_duration
-from ledger.errors import LedgerError
+from ledger.errors import FileRefused, LedgerError
 from ledger.ingest.expression import Compiled, ExpressionRefused, condition, constant, expression
 from ledger.ingest.given import Asked, instant_us
 from ledger.ingest.mapping import (
@@ -55,7 +55,7 @@ _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's, where
 T = TypeVar("T")
 
 
-class MappingRefused(LedgerError):
+class MappingRefused(FileRefused):
     """A mapping file cannot be used; `diagnostics` says where and why."""
 
     def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:

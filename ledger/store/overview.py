@@ -27,7 +27,8 @@ class MonthOfAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileLoaded:
-    """What a load of a file did, all its batches together; `at` is its last one."""
+    """What one load of a file did, all its batches together; `at` and `author` are those of its last one. Rows read are new, duplicate, in
+    conflict, refused, skipped or merged; `joined` are requests."""
 
     file: str
     mapping: str
@@ -35,8 +36,12 @@ class FileLoaded:
     at: datetime
     read: int
     new: int
+    duplicate: int
     refused: int
     conflict: int
+    skipped: int
+    merged: int
+    joined: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,16 +85,21 @@ def unjoined_requests(connection: Connection) -> tuple[int, datetime | None]:
 
 
 def last_loads(connection: Connection) -> list[FileLoaded]:
-    """The last files that were loaded, the latest first; corrections and repairs are none."""
+    """The last loads of files, the latest first; corrections and repairs are none. A load that was cut off and run again is one."""
+    # The n-th time that a chunk of a file was stored belongs to the n-th load of the file: a load goes on after the last chunk of one that
+    # was cut off, and begins with all of them after one that came to its end.
     return fetch_as(
         connection,
         FileLoaded,
-        "SELECT source AS file, mapping, author, max(loaded_at) AS at, sum(rows_read)::bigint AS read, sum(rows_new)::bigint AS new, "
-        "sum(rows_refused)::bigint AS refused, sum(rows_conflict)::bigint AS conflict "
-        "FROM (SELECT * FROM batch ORDER BY batch_id DESC LIMIT %(looked_at)s) batch "
-        "WHERE chunk_rows > 0 AND mapping_sha256 <> content_sha256 "
-        "AND NOT EXISTS (SELECT FROM resubmission WHERE resubmission.batch_id = batch.batch_id) "
-        "GROUP BY source, content_sha256, mapping, mapping_sha256, author ORDER BY max(batch_id) DESC LIMIT %(most)s",
+        "SELECT (array_agg(source ORDER BY batch_id DESC))[1] AS file, mapping, (array_agg(author ORDER BY batch_id DESC))[1] AS author, "
+        "max(loaded_at) AS at, sum(rows_read)::bigint AS read, sum(rows_new)::bigint AS new, sum(rows_duplicate)::bigint AS duplicate, "
+        "sum(rows_refused)::bigint AS refused, sum(rows_conflict)::bigint AS conflict, sum(rows_skipped)::bigint AS skipped, "
+        "sum(rows_merged)::bigint AS merged, sum(requests_joined)::bigint AS joined "
+        "FROM (SELECT *, row_number() OVER (PARTITION BY content_sha256, mapping_sha256, chunk_rows, chunk ORDER BY batch_id) AS load "
+        "FROM batch WHERE chunk_rows > 0 AND mapping_sha256 <> content_sha256 AND (content_sha256, mapping_sha256) IN "
+        "(SELECT content_sha256, mapping_sha256 FROM batch ORDER BY batch_id DESC LIMIT %(looked_at)s) "
+        "AND NOT EXISTS (SELECT FROM resubmission WHERE resubmission.batch_id = batch.batch_id)) of_load "
+        "GROUP BY content_sha256, mapping, mapping_sha256, chunk_rows, load ORDER BY max(batch_id) DESC LIMIT %(most)s",
         {"looked_at": _LOOKED_AT, "most": SHOWN_LOADS},
     )
 

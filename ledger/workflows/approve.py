@@ -63,7 +63,7 @@ def _refuse_other_content(version: StoredVersion, content_sha256: str | None) ->
     contract = version.contract
     raise LedgerError(
         f"version {contract.version} of {contract.id} is not what was read: its file has the SHA-256 {version.content_sha256}",
-        cure=f"read what is stored, and approve that: ledger contract show {contract.id} --version {contract.version}",
+        cure=f"read what is stored, and approve that: ledger contract show {contract.id} {contract.version}",
     )
 
 

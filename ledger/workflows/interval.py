@@ -6,13 +6,13 @@ Source: specification, sections 4 and 9.
 import csv
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from ledger.contract.diagnostic import Diagnostic, Refusal, Severity
 from ledger.contract.scalar import parse_instant
-from ledger.errors import LedgerError
+from ledger.errors import FileRefused, LedgerError
 from ledger.spreadsheet import delimiter_of
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, RecordedInterval, add_interval, lock_intervals, recorded_intervals, stored_interval
@@ -22,14 +22,16 @@ BREAKER = "circuit_breaker"
 KINDS = (BREAKER, "model_load")
 REQUIRED = ("kind", "node", "start", "end")
 OPTIONAL = ("model", "id")
+AHEAD = timedelta(seconds=60)  # by which the clock of whoever records a span may differ from ours, as with events
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalsAdded:
-    """How many there are, and how many of them are new."""
+    """How many there are, how many of them are new, and the places in the file of those that have no length: they hold no instant."""
 
     read: int
     new: int
+    empty: tuple[str, ...] = ()
 
 
 def add_intervals(database: Database, path: Path, *, author: str, dry_run: bool = False) -> IntervalsAdded:
@@ -39,10 +41,16 @@ def add_intervals(database: Database, path: Path, *, author: str, dry_run: bool 
     except (OSError, UnicodeDecodeError) as error:
         raise LedgerError(f"{path}: {getattr(error, 'strerror', None) or 'not UTF-8'}", cure="name a CSV file that can be read") from error
     findings: list[Diagnostic] = []
-    intervals = list(_intervals(str(path), text, findings))
+    empty: list[str] = []
+    latest = database.now() + AHEAD
+    intervals = []
+    for line, interval in _intervals(str(path), text, latest, findings):
+        intervals.append(interval)
+        if interval.starts_at == interval.ends_at:
+            empty.append(f"{path}:{line}")
     if findings:
-        raise LedgerError("\n".join(map(str, findings)), cure="nothing was added")
-    return record_intervals(database, intervals, author=author, dry_run=dry_run)
+        raise FileRefused("\n".join(map(str, findings)), cure="nothing was added")
+    return replace(record_intervals(database, intervals, author=author, dry_run=dry_run), empty=tuple(empty))
 
 
 def record_intervals(database: Database, intervals: Sequence[Interval], *, author: str, dry_run: bool = False) -> IntervalsAdded:
@@ -74,7 +82,9 @@ def list_intervals(
         return recorded_intervals(connection, kind=kind, node=node, start=start, end=end)
 
 
-def _intervals(file: str, text: str, findings: list[Diagnostic]) -> Iterator[Interval]:
+def _intervals(file: str, text: str, latest: datetime, findings: list[Diagnostic]) -> Iterator[tuple[int, Interval]]:
+    """The intervals with their lines; what is wrong goes to the findings, also an end after `latest`."""
+
     def refuse(line: int, found: str, expected: str, cure: str) -> None:
         findings.append(
             Diagnostic(severity=Severity.ERROR, code="interval", file=file, line=line, column=1, found=found, expected=expected, cure=cure)
@@ -91,18 +101,18 @@ def _intervals(file: str, text: str, findings: list[Diagnostic]) -> Iterator[Int
     seen: dict[str, Interval] = {}
     try:
         for row in reader:
-            interval = _interval(row, reader.line_num, refuse)
+            interval = _interval(row, reader.line_num, latest, refuse)
             if interval is None:
                 continue
             if seen.setdefault(interval.interval_id, interval) != interval:
                 again = f"the id {interval.interval_id} again, with other content"
                 refuse(reader.line_num, again, "an id of its own", "leave the id empty")
-            yield interval
+            yield reader.line_num, interval
     except csv.Error as error:
         refuse(reader.line_num, str(error), "a line of CSV", "put a cell with quotes or delimiters in quotes")
 
 
-def _interval(row: dict[str, str], line: int, refuse: Callable[[int, str, str, str], None]) -> Interval | None:
+def _interval(row: dict[str, str], line: int, latest: datetime, refuse: Callable[[int, str, str, str], None]) -> Interval | None:
     if None in row or None in row.values():
         refuse(line, "another number of cells than the header has", "one cell for each column", "put cells with delimiters in quotes")
         return None
@@ -124,6 +134,9 @@ def _interval(row: dict[str, str], line: int, refuse: Callable[[int, str, str, s
         return None
     if ends_at < starts_at:
         refuse(line, f"an end before the start: {row['start']} to {row['end']}", "an end that is not before the start", "exchange them")
+        return None
+    if ends_at > latest:
+        refuse(line, f"an end in the future: {row['end']}", "a span that has ended", "record it when it has; if it has, correct the clock")
         return None
     return interval_of(kind=kind, node=node, model=model, starts_at=starts_at, ends_at=ends_at, interval_id=row.get("id") or None)
 

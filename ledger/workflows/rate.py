@@ -3,15 +3,29 @@
 Takes periods, gives what follows from their cells. Source: specification, sections 4 to 7.
 """
 
+import shlex
 from collections.abc import Sequence
 from datetime import datetime
 
 from ledger.rating.kept_cells import KeptCells
 from ledger.rating.rated_period import JudgedPeriod, RatedPeriod, judge_periods, rate_periods
 from ledger.settlement.period import Period
+from ledger.settlement.statement import Unrated
 from ledger.store.connection import Connection
 
-UNRATED_CURE = "add it to the contract (models: served_as, or queues:) in a new version, or void the requests"
+_ADD = {"model": "the model to the contract (models: served_as)", "queue": "the queue to the contract (queues:)"}
+
+
+def unrated_cure(unrated: Sequence[Unrated]) -> str:
+    """What to do about what a contract does not know, one way a line."""
+    kinds = sorted({one.what for one in unrated})
+    lines = [f"add {' and '.join(_ADD[what] for what in kinds)} in a new version"]
+    lines += [f"or correct the requests: ledger correct REQUEST_ID --set {what}=NAME --reason WHY" for what in kinds]
+    lines.append("or withdraw them: ledger void REQUEST_ID --reason WHY")
+    # Not by the model alone: another contract may know it.
+    all_of = "ledger void --account ACCOUNT --from INSTANT --until INSTANT --reason WHY --model"
+    lines += [f"or all of them: {all_of} {shlex.quote(one.name)}" for one in unrated if one.what == "model"]
+    return "\n  ".join(lines)
 
 
 def rate_stored(connection: Connection, periods: Sequence[Period], now: datetime) -> dict[str, RatedPeriod]:

@@ -3,7 +3,7 @@
 Source: specification, section 3 ("Adding the same file again does nothing; a version number that is taken by other content is refused").
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,7 +52,7 @@ def register_contracts(database: Database, paths: Sequence[Path], *, author: str
                 (version for content_sha256, version in offered.items() if content_sha256 not in stored),
                 key=lambda version: (version.contract.id, version.contract.version),
             )
-            together = check_versions([(version.file, version.contract) for version in (*stored.values(), *new)]) if new else ()
+            together = _check_together(stored.values(), new, files) if new else ()
             if any(finding.severity is Severity.ERROR for finding in together):
                 return Registered(files=files, together=together, added=(), already_there=())
             remember_coverage(connection)
@@ -71,6 +71,14 @@ def register_contracts(database: Database, paths: Sequence[Path], *, author: str
         ) from error
     missing = {version.content_sha256: missing_roles(version, given[version.content_sha256]) for version in (*new, *there)}
     return Registered(files=files, together=together, added=tuple(new), already_there=there, missing=missing)
+
+
+def _check_together(stored: Iterable[StoredVersion], new: Sequence[StoredVersion], files: Sequence[CheckedFile]) -> tuple[Diagnostic, ...]:
+    """What is wrong between these versions; of the new ones with the place in their file."""
+    given = {content_hash(file.content): file for file in files}
+    before = [(f"{version.file} (stored)", version.contract) for version in stored]  # which another file of that name is not
+    offered = [(given[version.content_sha256].file, version.contract) for version in new]
+    return check_versions([*before, *offered], {file.file: file.places for file in files})
 
 
 def _version(database: Database, file: CheckedFile, author: str) -> StoredVersion:

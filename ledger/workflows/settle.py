@@ -45,7 +45,7 @@ from ledger.store.settlements import (
 from ledger.workflows.approve import approve_commands
 from ledger.workflows.freshen import any_snapshot, fresh_snapshot
 from ledger.workflows.in_force import contracts_in_force
-from ledger.workflows.rate import UNRATED_CURE, rate_stored
+from ledger.workflows.rate import rate_stored, unrated_cure
 
 NAMED_ACCOUNTS = 5
 
@@ -248,7 +248,7 @@ def _stopped_by(connection: Connection | None, terms: Period, unrated: Sequence[
     return Stopped(
         contract_id=terms.last.id,
         problem=f"the contract does not know what was used in {terms.name}: {'; '.join(named)}",
-        cure=UNRATED_CURE,
+        cure=unrated_cure(unrated),
     )
 
 

@@ -57,6 +57,26 @@ def test_a_format_that_is_not_there_is_wrong_usage(arguments: tuple[str, ...]) -
     assert result.stderr.startswith("error: there is no format langfus\n")
 
 
+def test_a_mapping_that_is_refused_says_once_a_line_that_it_is_an_error(tmp_path: Path) -> None:
+    mapping = tmp_path / "mine.yaml"
+    mapping.write_text(
+        "schema: ledger/mapping/v2\nname: mine\nidentify: [a]\ncolumns: {account: a, request_id: a +, model: m, received_at: a}\n"
+    )
+    *findings, cure = without_database("ingest", "--check", "--mapping", mapping, "x.csv").stderr.splitlines()
+    assert len(findings) > 1 and all(line.startswith(f"{mapping}:") and line.count("error") == 1 for line in findings)
+    assert cure == "  docs/operators-ingest.md shows a mapping"
+
+
+def test_a_word_after_formats_that_is_none_of_its_commands_is_told_what_is_meant() -> None:
+    for arguments in (("formats", "nginxx"), ("formats", "show", "nginxx")):
+        assert (
+            without_database(*arguments).stderr == "error: there is no format nginxx\n  did you mean nginx? `ledger formats` lists them\n"
+        )
+    assert without_database("formats", "zzz").stderr == "error: there is no format zzz\n  `ledger formats` lists them\n"
+    named = without_database("formats", "nginx")
+    assert (named.exit_code, named.stderr) == (2, "error: nginx is a format, and no command\n  ledger formats show nginx\n")
+
+
 def test_check_shows_what_would_happen_and_needs_no_database(tmp_path: Path) -> None:
     file = write_rows(tmp_path / "rows.csv", [row(request_id="r1"), row(request_id="")])
     assert without_database("ingest", "--check", file).stdout == (

@@ -73,10 +73,12 @@ def test_a_load_does_without_what_it_does_not_need(run_ledger: RunLedger, databa
     assert result.returncode == 0 and result.stderr.endswith("[]\n"), result.stderr
 
 
-def test_every_command_has_its_help(run_ledger: RunLedger) -> None:
-    for words in COMMANDS:
+def test_every_command_and_group_has_its_help_with_an_example(run_ledger: RunLedger) -> None:
+    for words in ("", *GROUPS, *COMMANDS, "formats show"):
         result = run_ledger(*words.split(), "--help")
         assert result.exit_code == 0 and f"Usage: ledger {words}" in result.stdout
+        examples = result.stdout.partition("Example")[2].splitlines()
+        assert any(line.strip().removeprefix('pg_dump "$(').startswith(f"ledger {words}".strip()) for line in examples), words
 
 
 @pytest.mark.parametrize("arguments", [["nope"], ["database", "nope"], ["database", "status", "--format", "xml"], ["--nope"]], ids=" ".join)

@@ -87,8 +87,21 @@ def test_the_table_says_the_same_and_what_its_columns_mean(month: Callable[..., 
         "  acme-bank-llm   Acme Bank Co.   2026-05         4        4     3 of 3      0          1   ALERT\n"
         "\n"
         "  Missed windows are forgiven while the budget lasts; the others are refunded.\n"
-        "  ALERT: little of the budget is left, or something was refunded.\n"
+        "  ALERT acme-bank-llm: 1 missed window refunded, after 3 of the 3 misses that the contract forgives\n"
     )
+
+
+def test_an_alert_is_told_where_it_is_due_and_only_there(month: Callable[..., None], run_ledger: RunLedger, tmp_path: Path) -> None:
+    other = write_contract(tmp_path, *OTHER, name="other.yaml")
+    rows = [request(n, f"2026-05-06T1{n}:00:00+08:00") for n in range(3)]
+    month(rows, write_contract(tmp_path), other)
+    quiet = run_ledger("budget", now="2026-05-06T10:30:00+08:00")
+    assert (quiet.exit_code, "ALERT" in quiet.stdout) == (0, False)
+    due = run_ledger("budget", now="2026-05-20T00:00:00Z")
+    assert [line for line in due.stdout.splitlines() if line.startswith("  ALERT")] == [
+        "  ALERT acme-bank-llm: 3 of the 3 misses that the contract forgives are used, which is its alert_at"
+    ]
+    assert due.exit_code == 3 and "ALERT" not in due.stdout.split("  other ")[1].splitlines()[0]
 
 
 def test_a_window_that_has_not_ended_is_not_judged(month: Callable[..., None], budgets: Callable[..., list[dict[str, Any]]]) -> None:

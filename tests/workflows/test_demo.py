@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
+from ledger.cli.demo import program_name
 from ledger.cli.main import COMMANDS, cli
 from ledger.store.embedded import Server
 
@@ -47,6 +48,22 @@ def test_the_demo_tells_two_totals_and_where_the_invoices_are_whatever_the_clock
     with psycopg.connect(embedded.url("postgres")) as connection:
         found = connection.execute("SELECT datname FROM pg_database WHERE datname IN ('ledger', 'ledger_demo')").fetchall()
     assert found == [("ledger_demo",)]
+
+
+def test_the_next_commands_are_written_as_this_one_was_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("mine", "other tool"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "ledger").write_text("")
+        (tmp_path / folder / "ledger").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    for called, path, expected in (
+        ("mine/ledger", "mine", "ledger"), ("mine/ledger", "other tool", "mine/ledger"), ("mine/ledger", "", "mine/ledger"),
+        ("other tool/ledger", "", "'other tool/ledger'"), ("ledger/__main__.py", "mine", "py/python -m ledger"),
+    ):  # fmt: skip
+        monkeypatch.setenv("PATH", str(tmp_path / path) if path else "")
+        monkeypatch.setattr("sys.argv", [called])
+        monkeypatch.setattr("sys.orig_argv", ["py/python", "-m", "ledger"])
+        assert program_name() == expected
 
 
 def test_a_folder_that_cannot_be_written_is_said_in_one_line(embedded: Server, tmp_path: Path) -> None:

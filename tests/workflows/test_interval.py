@@ -89,7 +89,28 @@ def test_each_fault_of_a_file_says_its_own_cure_once(run_ledger: RunLedger, tmp_
     first, second, last = refused.stderr.splitlines()
     assert "correct" not in refused.stderr and last == "  nothing was added"
     assert first.endswith("found the kind 'breaker'; expected circuit_breaker or model_load; write one of them")
-    assert second.endswith("such as 2026-05-03T10:00:00+08:00; write an instant that exists, with Z or +hh:mm")
+    assert second.endswith("such as 2026-05-03T10:00:00+08:00; say when that day begins, for example 2026-05-01T00:00:00+08:00")
+    assert [line.count("error") for line in (first, second)] == [1, 1]
+
+
+def test_an_interval_without_length_is_told_and_one_that_has_not_ended_or_ends_before_it_begins_is_refused(
+    run_ledger: RunLedger, tmp_path: Path
+) -> None:
+    file = tmp_path / "some.csv"
+
+    def added(start: str, end: str) -> Result:
+        file.write_text(f"kind,node,start,end\ncircuit_breaker,n1,{start},{end}\n")
+        return run_ledger("interval", "add", file, now="2026-05-06T05:00:00Z")
+
+    empty = added("2026-05-06T04:00:00Z", "2026-05-06T04:00:00Z")
+    assert (empty.exit_code, empty.stdout) == (0, "1 read, 1 new\n")
+    assert empty.stderr == f"warning: {file}:2: an interval without length: no request is received in it\n"
+    ahead = added("2026-05-06T04:00:00Z", "2026-05-06T05:01:00.000001Z")
+    assert ahead.exit_code == 1
+    assert ahead.stderr.startswith(f"{file}:2:1: error interval: found an end in the future: 2026-05-06T05:01:00.000001Z; ")
+    assert added("2026-05-06T04:00:00Z", "2026-05-06T05:01:00Z").stdout == "1 read, 1 new\n"
+    backwards = added("2026-05-06T04:00:00Z", "2026-05-06T03:59:59Z")
+    assert backwards.stderr.startswith(f"{file}:2:1: error interval: found an end before the start: ")
 
 
 def test_a_request_that_waits_while_its_model_loads_is_exempt_as_a_cold_start(run_ledger: RunLedger, tmp_path: Path) -> None:

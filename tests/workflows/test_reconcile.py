@@ -156,3 +156,18 @@ def test_rows_of_engines_are_compared_where_the_ledger_has_them(run_ledger: RunL
     text = run_ledger("reconcile", "--from-scrape", zero, "--to-scrape", tmp_path / "b", *span[:4]).stdout
     assert "compared: rows of engines, one for each choice of a request\n  answered requests without a row of an engine: 1\n" in text
     assert text.endswith("rows of engines that name no model and wait for their gateway's, and are not compared: 1\n")
+
+
+def test_samples_of_another_day_say_both_spans(loaded: RunLedger) -> None:
+    for options, asked in (
+        (("--from", "2026-05-07T00:00:00Z", "--until", "2026-05-08T00:00:00Z"), "from 2026-05-07T00:00:00Z until 2026-05-08T00:00:00Z"),
+        (("--until", "2026-05-05T00:00:00Z"), "until 2026-05-05T00:00:00Z"),
+    ):
+        result = loaded("reconcile", "--prometheus", COUNTERS, *options, *LABEL)
+        assert (result.exit_code, result.stderr.splitlines()) == (
+            1,
+            [
+                f"error: the samples are from 2026-05-05T23:54:50Z until 2026-05-06T00:05:50Z, and what is asked for is {asked}",
+                "  give samples of that span, or name theirs with --from and --until",
+            ],
+        )

@@ -140,6 +140,16 @@ def test_a_model_that_no_contract_claims_stops_its_contract_and_no_other(
     assert result.exit_code == 1
     assert [statement["contract"] for statement in statements(result)] == ["other"]
     assert "'mystery' with 2 requests" in result.stderr
+    assert result.stderr.split("such as ")[1].splitlines()[1:5] == [
+        "  add the model to the contract (models: served_as) in a new version",
+        "  or correct the requests: ledger correct REQUEST_ID --set model=NAME --reason WHY",
+        "  or withdraw them: ledger void REQUEST_ID --reason WHY",
+        "  or all of them: ledger void --account ACCOUNT --from INSTANT --until INSTANT --reason WHY --model mystery",
+    ]
+    run_ledger("correct", "r000001", "--set", "model=deepseek-v4", "--reason", "an alias")
+    span = ("--from", "2026-05-01T00:00:00+08:00", "--until", "2026-06-01T00:00:00+08:00")
+    run_ledger("void", "--account", "acme-bank", *span, "--reason", "a test", "--model", "mystery", "--yes")
+    assert settle("2026-05").exit_code == 0
 
 
 def test_a_model_that_does_not_exist_answered_404_is_only_counted(

@@ -261,3 +261,10 @@ def test_a_contract_without_other_exemptions_is_kept_and_verified_like_any(run_l
     assert run_ledger("settle", "2026-05", "--dry-run").exit_code == 0
     result = run_ledger("verify", "--cells")
     assert (result.exit_code, result.stdout.split(" ", 1)[0]) == (0, "1"), result.output
+
+
+def test_without_cells_there_is_nothing_to_compare(run_ledger: RunLedger) -> None:
+    for month, of in (((), ""), (("2026-05",), " of 2026-05")):
+        verified = run_ledger("verify", "--cells", *month)
+        said = f"nothing to compare: no cells are kept{of}; requests that a contract covers have some\n"
+        assert (verified.exit_code, verified.stdout) == (0, said)

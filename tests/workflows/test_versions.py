@@ -96,7 +96,13 @@ def test_a_version_is_shown_byte_for_byte_as_it_was_added(run_ledger: RunLedger,
 
 def test_one_version_of_several_is_shown_by_its_number(run_ledger: RunLedger, files: tuple[Path, Path]) -> None:
     assert run_ledger("contract", "show", "acme-bank-llm", "--version", "1").stdout_bytes == files[0].read_bytes()
+    assert run_ledger("contract", "show", "acme-bank-llm", "1").stdout_bytes == files[0].read_bytes()
     assert run_ledger("contract", "show", "acme-bank-llm").stdout_bytes == files[1].read_bytes()
+    seventh = run_ledger("contract", "show", "acme-bank-llm", "7")
+    assert seventh.stderr == (
+        "error: the contract acme-bank-llm has no version 7\n  it has versions 1 and 2; see: ledger contract history acme-bank-llm\n"
+    )
+    assert run_ledger("contract", "show", "acme-bank-llm", "1", "--version", "2").exit_code == 2
     unknown = run_ledger("contract", "show", "acme-bank-llm", "--version", "3")
     assert unknown.exit_code == 1 and "no version 3\n  it has versions 1 and 2;" in unknown.stderr
 
@@ -121,3 +127,16 @@ def test_the_history_tells_in_order_who_added_and_approved_what(run_ledger: RunL
         ("added", 2, short(files[1]), "bo"),
     ]
     assert steps[1]["role"] == "legal" and steps[2]["replaces"] == 1 and steps[0]["file"] == "first.yaml"
+
+
+def test_a_version_that_overlaps_a_stored_one_is_refused_with_its_place_and_line(run_ledger: RunLedger, tmp_path: Path) -> None:
+    (tmp_path / "old").mkdir()
+    assert run_ledger("contract", "add", write_contract(tmp_path / "old")).exit_code == 0
+    file = write_contract(tmp_path, ("version: 1", "version: 2"))  # of the same name
+    number, line = next((number, line) for number, line in enumerate(file.read_text().splitlines(), 1) if line.startswith("effective:"))
+    refused = run_ledger("contract", "add", file)
+    _, first, quoted, caret, *_ = refused.stderr.splitlines()  # warnings are counted first
+    assert first.startswith(
+        f"{file}:{number}:1: error versions_overlap: found version 2 in force together with version 1 from 2026-01-01; "
+    )
+    assert (refused.exit_code, quoted, caret) == (1, f"    {line}", "    ^")
