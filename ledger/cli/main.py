@@ -21,6 +21,7 @@ from ledger.errors import LedgerError
 
 # Command, or group and command -> (module:attribute, one line of help). The line stands here so that `--help` imports nothing.
 COMMANDS: dict[str, tuple[str, str]] = {
+    "contract new": ("ledger.cli.new_contract:new", "Write a contract for a new customer from a template."),
     "contract check": ("ledger.cli.contract:check", "Check contract files: every error and warning, without a database."),
     "contract explain": (
         "ledger.cli.explain_contract:explain",
@@ -60,7 +61,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
 }
 # Group -> one line of help.
 GROUPS: dict[str, str] = {
-    "contract": "Check contract files, read them in plain words, put them into force.",
+    "contract": "Write and check contract files, read them in plain words, put them into force.",
     "quarantine": "Look at refused rows, repair and resolve them.",
     "interval": "Record spans of time that the contracts speak of.",
     "database": "Create, upgrade and look after the database.",

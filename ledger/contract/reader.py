@@ -217,9 +217,9 @@ def _refused(path: Path, node: Node, refusal: Refusal, *, at_key: bool) -> Findi
 def _missing(path: Path) -> Finding:
     section = f" under `{path[-2]}`" if len(path) > 1 and isinstance(path[-2], str) else ""
     key = path[-1]
-    return Finding(
-        code="missing_key", path=path[:-1], found=f"no `{key}`{section}", expected=f"the key `{key}`", cure=f"add `{key}`{section}"
-    )
+    shown_by = "; what `ledger contract new` writes has it" if len(path) == 1 else ""
+    cure = f"add `{key}`{section}{shown_by}"
+    return Finding(code="missing_key", path=path[:-1], found=f"no `{key}`{section}", expected=f"the key `{key}`", cure=cure)
 
 
 def _unknown_key(path: Path, known: list[str], around: Node) -> Finding:

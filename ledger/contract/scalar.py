@@ -51,7 +51,8 @@ def parse_duration(value: object) -> int:
     match = DURATION.fullmatch(text)
     if not match:
         bare = DECIMAL.fullmatch(text)
-        cure = f"add the unit, for example {text}ms" if bare else "write a number and one of us ms s m h d, without a space"
+        added = f"add the unit that is meant, for example {text}ms or {text}s"
+        cure = added if bare else "write a number and one of us ms s m h d, without a space"
         raise Refusal("bad_duration", "a duration with its unit, such as 300ms, 8.3s, 5m, 1h or 30d", cure)
     microseconds = Fraction(match[1]) * UNIT_US[match[2]]
     if microseconds.denominator != 1:

@@ -19,6 +19,7 @@ MAX_BYTES = 128 * 1024
 MAX_VALUES = 10_000
 MAX_DEPTH = 20
 MAX_FINDINGS = 200  # a file that is wrong throughout is not a contract; showing more would help nobody
+FULL_WIDTH_COLON = "："  # of a Chinese keyboard: looks like the end of a key, and is a letter like others
 NULLS = ("", "~", "null", "Null", "NULL")
 # What a file begins with that is no text: its first bytes, and what it is. UTF-32 begins as UTF-16 does, so it comes first.
 OTHER_FILES = (
@@ -173,7 +174,7 @@ class _Source:
         start = next(events)
         if isinstance(start, yaml.StreamEndEvent):
             self.refuse(
-                "empty_file", (0, 0), "nothing but comments or empty lines", "a contract", "write it, or start from a ready-made one"
+                "empty_file", (0, 0), "nothing but comments or empty lines", "a contract", "write it, or begin with: ledger contract new"
             )
             return None
         assert isinstance(start, yaml.DocumentStartEvent)
@@ -240,7 +241,12 @@ class _Source:
         before = len(self.diagnostics)
         key = self._node(events, event, depth + 1)
         value = self._node(events, next(events), depth + 1)
-        if not isinstance(key, Text):
+        if isinstance(key, Text) and key.is_verbatim and not key.is_quoted and FULL_WIDTH_COLON in key.text:
+            del self.diagnostics[before:]  # that it has no value is only what follows
+            meant = key.text.partition(FULL_WIDTH_COLON)[0]
+            self._refuse_full_width_colon(key.line, key.column + len(meant))
+            pairs.setdefault(meant, (key, Refused(line=key.line, column=key.column)))
+        elif not isinstance(key, Text):
             if len(self.diagnostics) == before:
                 self.refuse("wrong_kind", (key.line, key.column), shown(key), "a key of one word", "write the key as a word")
         elif key.text in pairs:
@@ -251,6 +257,10 @@ class _Source:
             self.refuse("duplicate_key", place, found, "each key once", cure)
         else:
             pairs[key.text] = key, value
+
+    def _refuse_full_width_colon(self, line: int, column: int) -> None:
+        found, cure = f"the full-width colon `{FULL_WIDTH_COLON}`", "write `:` and a space in its place"
+        self.refuse("bad_syntax", (line, column, line, column + 1), found, "a key and a value", cure)
 
     def _refuse_syntax(self, error: yaml.MarkedYAMLError) -> None:
         problem = f"{error.context or ''} {error.problem or ''}"
@@ -267,8 +277,12 @@ class _Source:
             found, cure = "a line that is indented other than the lines above it", "align it with the keys that it belongs to"
             self.refuse("bad_syntax", place, found, "a key and a value, or a list entry", cure)
             return
+        begun = error.context_mark if "could not find expected ':'" in problem else None
+        if begun is not None and FULL_WIDTH_COLON in (line_text := self.lines[begun.line]):
+            self._refuse_full_width_colon(begun.line + 1, line_text.index(FULL_WIDTH_COLON) + 1)
+            return
         found, cure = next((words for pattern, words in _SYNTAX if pattern in problem), _OTHER_SYNTAX)
-        opening = "scalar" in (error.context or "") or "flow" in (error.context or "")
+        opening = begun is not None or "scalar" in (error.context or "") or "flow" in (error.context or "")
         mark = (error.context_mark if opening else None) or error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         self.refuse("bad_syntax", place, found, "a key and a value, or a list entry", cure)

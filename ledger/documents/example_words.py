@@ -153,6 +153,9 @@ def _result(contract: Contract, window: WindowFound) -> str:
     tolerance = f"{percent_text(budget.up_to)} of the target, {exact_text(limit_us / 1000)}ms"
     pooled = " (judged together with the other small windows of its day)" if window.pooled else ""
     told = f"{duration_text(window.window.p99_us)} is above the target {target}{pooled} and"
+    if not window.is_late:  # a slower window of its pool decides
+        within = f"{duration_text(window.window.p99_us)} is within the target {target}"
+        told = f"{within}, but not all small windows of its day together, and these are"
     used = f"{window.used} of {budget.breaches} breaches of the month were used before"
     if window.result == "forgiven":
         return f"{told} within {tolerance}; {used}{_clause(budget.clause)}"

@@ -56,7 +56,8 @@ class RequestFound:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowFound:
     """What the contract makes of a window of `requests` requests that all took its percentile. `result` is as an example expects it;
-    `used` counts the breaches of its month that were forgiven before it; `pooled`: it was judged with others of its day."""
+    `used` counts the breaches of its month that were forgiven before it; `pooled`: it was judged with others of its day, and `is_over` is
+    of all of them together."""
 
     window: ExampleWindow
     start: datetime
@@ -128,7 +129,7 @@ def windows_found(period: Period, windows: Sequence[tuple[ExampleWindow, WindowC
                 end=window_end(piece.contract.objective.window, start, piece.days),
                 requests=cell.requests,
                 is_late=cell.late > 0,
-                is_over=cell.over > 0,
+                is_over=cell.over > 0 if at is None else judgement.breaches[at].is_over,
                 result=judgement.unjudged.get(key, "met") if at is None else verdicts[at].value,
                 used=0 if at is None else verdicts[:at].count(Verdict.FORGIVEN),
                 pooled=at is not None and judgement.breaches[at].pooled,

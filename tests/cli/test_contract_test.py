@@ -127,6 +127,18 @@ def test_a_failing_example_is_named_with_its_place_its_clause_what_was_found_and
             "small windows of its day) and within 120% of the target, 360ms; 1 of 3 breaches of the month were used before (clause 3.2)\n"
             "    window 4: expected result met, found insufficient\n        99 requests, and fewer than 100 are not judged (pool_day)",
         ),
+        (
+            ("results: [forgiven, forgiven, forgiven, insufficient]", "results: [forgiven, forgiven, met, insufficient]"),
+            "window 3: expected result met, found forgiven\n        250ms is within the target 300ms, but not all small windows of its day "
+            "together, and these are within 120% of the target, 360ms; 1 of 3 breaches of the month were used before (clause 3.2)",
+        ),
+        (
+            ("p99: 310ms, requests: 60", "p99: 361ms, requests: 60"),
+            "window 2: expected result forgiven, found refunded\n        361ms is above the target 300ms (judged together with the other "
+            "small windows of its day) and above 120% of the target, 360ms, which is never forgiven (clause 3.2)\n"
+            "    window 3: expected result forgiven, found refunded\n        250ms is within the target 300ms, but not all small windows "
+            "of its day together, and these are above 120% of the target, 360ms, which is never forgiven (clause 3.2)",
+        ),
     ],
 )
 def test_each_kind_of_failure_says_why(edited: Path, change: tuple[str, str], told: str) -> None:

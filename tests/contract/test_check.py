@@ -36,7 +36,7 @@ def test_an_error_is_shown_with_its_place_its_line_and_a_caret(tmp_path: Path) -
     assert result.exit_code == 1
     assert result.output == (
         f"{file}:29:11: error bad_duration: found `300`; expected a duration with its unit, such as 300ms, 8.3s, 5m, 1h or 30d; "
-        "add the unit, for example 300ms\n"
+        "add the unit that is meant, for example 300ms or 300s\n"
         "      target: 300\n"
         "              ^\n"
         "\n"
@@ -107,7 +107,7 @@ def test_json_has_every_field_of_a_finding(tmp_path: Path) -> None:
             "code": "bad_duration",
             "found": "`300`",
             "expected": "a duration with its unit, such as 300ms, 8.3s, 5m, 1h or 30d",
-            "cure": "add the unit, for example 300ms",
+            "cure": "add the unit that is meant, for example 300ms or 300s",
         }
     ]
     assert json.loads(check(GOOD, "--format", "json").stdout) == []

@@ -10,7 +10,7 @@ from ledger.cli.main import COMMANDS
 ROOT = Path(__file__).parents[2]
 PACKAGES = sorted(path.parent for path in (ROOT / "ledger").glob("*/__init__.py"))
 PAGES = [
-    *(ROOT / "README.md", ROOT / "docs" / "finance.md"),
+    *(ROOT / "README.md", ROOT / "docs" / "finance.md", ROOT / "docs" / "legal.md"),
     *sorted([*(ROOT / "docs").glob("operators*.md"), *(ROOT / "docs" / "contracts").glob("*.md")]),
 ]
 
