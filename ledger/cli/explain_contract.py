@@ -9,8 +9,9 @@ from ledger.cli.contract import quoted
 from ledger.cli.output import echo
 from ledger.contract.diagnostic import Severity
 from ledger.documents.contract_prose.forms import FORMS
+from ledger.documents.contract_prose.languages import LANGUAGES
 from ledger.documents.text_table import write_lines
-from ledger.workflows.explain_contract import LANGUAGES, explain_contract
+from ledger.workflows.explain_contract import explain_contract
 
 
 @click.command()

@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "ledger.cli.explain_contract:explain",
         "Say a contract in plain sentences, each with its clause, in English or Chinese.",
     ),
+    "contract diff": ("ledger.cli.diff_contract:diff", "Say what changed in meaning from one contract file to another."),
     "contract test": ("ledger.cli.contract_test:test", "Run the examples of contract files, without a database."),
     "contract schema": ("ledger.cli.contract:schema", "Print a JSON Schema of contract files, for editors."),
     "contract add": ("ledger.cli.register:add", "Put contract versions into force."),

@@ -44,6 +44,15 @@ def month_argument(*, required: bool) -> Callable[[Callable[..., Any]], Callable
     return click.argument("period", metavar="MONTH" if required else "[MONTH]", callback=month, required=required)
 
 
+replay_option = click.option(
+    "--replay",
+    "replayed",
+    metavar="MONTH",
+    callback=month,
+    help="Settle the recorded requests of this month too, from the database, and show the difference in money.",
+)
+
+
 def _named(ctx: click.Context, param: click.Parameter, value: str) -> str:
     if not value.strip():
         raise click.BadParameter("name who does this: it is kept with the entry", ctx, param)

@@ -1,6 +1,7 @@
-"""The kept cells of the database that one transaction sees, ready to be read: nothing is classified, and no plan is needed.
+"""Cells in the database that one transaction sees, above all the kept ones, ready to be read: nothing is classified, no plan is needed.
 
-Takes a connection and the spans of the periods, answers the queries of `ledger.rating.cells`. Source: architecture, "The one idea".
+Takes a connection and the spans of the periods, or tables of cells; answers the queries of `ledger.rating.cells`.
+Source: architecture, "The one idea".
 """
 
 from collections import defaultdict
@@ -16,20 +17,37 @@ from ledger.store.connection import Connection, column_list, driver_cursor, exec
 _KEPT = sql.SQL("SELECT {columns} FROM {table} WHERE day_start >= {start} AND day_start < {end} AND contract_id = ANY ({contract_ids})")
 
 
-class KeptCells:
+def kept_cells(connection: Connection, spans: Mapping[str, tuple[datetime, datetime]]) -> "PostgresCells":
     """The cells of one or more contracts, each within its span [start, end) of whole local days; nothing in the spans is stale."""
+    alike: defaultdict[tuple[datetime, datetime], list[str]] = defaultdict(list)  # contracts of one zone share theirs
+    for contract_id, span in spans.items():
+        alike[span].append(contract_id)
+    kept = [
+        _KEPT.format(columns=column_list(CELL_COLUMNS), table=sql.Identifier(table), start=start, end=end, contract_ids=contract_ids)
+        for (start, end), contract_ids in alike.items()
+        for table in ("cell", "delayed_cell")
+    ]
+    return PostgresCells(connection, kept)
 
-    def __init__(self, connection: Connection, spans: Mapping[str, tuple[datetime, datetime]]) -> None:
+
+def made_cells(connection: Connection, tables: Mapping[tuple[str, int], Sequence[str]]) -> "PostgresCells":
+    """The cells that temporary tables hold, as those of the contract and version that they are listed for; a table may serve several."""
+    others = column_list(CELL_COLUMNS[2:])
+    made = [
+        sql.SQL("SELECT {}::varchar AS contract_id, {} AS version, {} FROM {}").format(contract_id, version, others, sql.Identifier(table))
+        for (contract_id, version), names in tables.items()
+        for table in names
+    ]
+    return PostgresCells(connection, made)
+
+
+class PostgresCells:
+    """The cells that these queries give together, at least one query, each of CELL_COLUMNS."""
+
+    def __init__(self, connection: Connection, queries: Sequence[sql.Composable]) -> None:
         self._connection = connection
         execute(connection, "SET LOCAL enable_mergejoin = off")  # PostgreSQL would sort all cells to join them with a few rows
-        alike: defaultdict[tuple[datetime, datetime], list[str]] = defaultdict(list)  # contracts of one zone share theirs
-        for contract_id, span in spans.items():
-            alike[span].append(contract_id)
-        self._period_cell = sql.SQL(" UNION ALL ").join(
-            _KEPT.format(columns=column_list(CELL_COLUMNS), table=sql.Identifier(table), start=start, end=end, contract_ids=contract_ids)
-            for (start, end), contract_ids in alike.items()
-            for table in ("cell", "delayed_cell")
-        )
+        self._period_cell = sql.SQL(" UNION ALL ").join(queries)
 
     def rows(self, query: str) -> Iterator[tuple[Any, ...]]:
         """The rows of a query of the program's own over `period_cell`."""

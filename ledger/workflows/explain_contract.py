@@ -8,13 +8,10 @@ from pathlib import Path
 
 from ledger.contract.facts import facts_of
 from ledger.contract.reader import contract_texts
-from ledger.documents.contract_prose.chinese.language import CHINESE
-from ledger.documents.contract_prose.english.language import ENGLISH
+from ledger.documents.contract_prose.languages import LANGUAGES
 from ledger.documents.contract_prose.prose import Prose, contract_prose
 from ledger.workflows.contract import CheckedFile, check_contracts
 from ledger.workflows.illustrate_contract import illustrate_contract
-
-LANGUAGES = {"en": ENGLISH, "zh": CHINESE}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

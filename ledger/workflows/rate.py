@@ -7,11 +7,12 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime
 
-from ledger.rating.kept_cells import KeptCells
+from ledger.rating.kept_cells import PostgresCells, kept_cells
 from ledger.rating.rated_period import JudgedPeriod, RatedPeriod, judge_periods, rate_periods
 from ledger.settlement.period import Period
 from ledger.settlement.statement import Unrated
 from ledger.store.connection import Connection
+from ledger.store.settlements import sample_requests
 
 _ADD = {"model": "the model to the contract (models: served_as)", "queue": "the queue to the contract (queues:)"}
 
@@ -43,5 +44,15 @@ def by_contract(periods: Sequence[Period]) -> dict[str, Period]:
     return {terms.last.id: terms for terms in periods}
 
 
-def _kept(connection: Connection, periods: Sequence[Period]) -> KeptCells:
-    return KeptCells(connection, {terms.last.id: (terms.start, terms.end) for terms in periods})
+def _kept(connection: Connection, periods: Sequence[Period]) -> PostgresCells:
+    return kept_cells(connection, {terms.last.id: (terms.start, terms.end) for terms in periods})
+
+
+def unrated_words(connection: Connection | None, terms: Period, unrated: Sequence[Unrated]) -> str:
+    """What was used that the contract does not know; with a connection, and requests of the database that used it."""
+    named = []
+    for one in unrated:
+        samples = [] if connection is None else sample_requests(connection, terms, one.what, one.name)
+        count = f"{one.requests:,} request{'' if one.requests == 1 else 's'}"
+        named.append(f"{one.what} {one.name!r} with {count}{', such as ' if samples else ''}{', '.join(samples)}")
+    return f"the contract does not know what was used in {terms.name}: {'; '.join(named)}"

@@ -26,7 +26,7 @@ from ledger.settlement.calendar import month_anywhere
 from ledger.settlement.cell import Cell
 from ledger.settlement.period import Period
 from ledger.settlement.settlement import Surroundings, settle
-from ledger.settlement.statement import ChangedAfterwards, Statement, Unrated, Unresolved
+from ledger.settlement.statement import ChangedAfterwards, Statement, Unresolved
 from ledger.settlement.windows import BreachedWindow
 from ledger.store.approvals import approvals_of, missing_roles
 from ledger.store.connection import Connection
@@ -40,12 +40,11 @@ from ledger.store.settlements import (
     count_unresolved,
     keep_drafts,
     one_settlement_at_a_time,
-    sample_requests,
 )
 from ledger.workflows.approve import approve_commands
 from ledger.workflows.freshen import any_snapshot, fresh_snapshot
 from ledger.workflows.in_force import contracts_in_force
-from ledger.workflows.rate import rate_stored, unrated_cure
+from ledger.workflows.rate import rate_stored, unrated_cure, unrated_words
 
 NAMED_ACCOUNTS = 5
 
@@ -115,7 +114,8 @@ def settle_period(
             on_contract(terms.last.id, position, len(contracts))
             one = rated[terms.last.id]
             if one.judged.unrated:
-                stopped.append(_stopped_by(None if archive else connection, terms, one.judged.unrated))
+                problem = unrated_words(None if archive else connection, terms, one.judged.unrated)
+                stopped.append(Stopped(contract_id=terms.last.id, problem=problem, cure=unrated_cure(one.judged.unrated)))
                 continue
             surroundings = Surroundings(
                 state="provisional" if provisional else "draft",
@@ -236,20 +236,6 @@ def _unassigned_warnings(by_account: dict[str, int]) -> list[str]:
     named = [f"{account} ({count:,})" for account, count in list(by_account.items())[:NAMED_ACCOUNTS]]
     more = f" and {len(by_account) - NAMED_ACCOUNTS} more" if len(by_account) > NAMED_ACCOUNTS else ""
     return [f"no contract covers the requests of {', '.join(named)}{more}; add the accounts to a contract"]
-
-
-def _stopped_by(connection: Connection | None, terms: Period, unrated: Sequence[Unrated]) -> Stopped:
-    """What the contract does not know; with a connection, and requests of the database that used it."""
-    named = []
-    for one in unrated:
-        samples = [] if connection is None else sample_requests(connection, terms, one.what, one.name)
-        count = f"{one.requests:,} request{'' if one.requests == 1 else 's'}"
-        named.append(f"{one.what} {one.name!r} with {count}{', such as ' if samples else ''}{', '.join(samples)}")
-    return Stopped(
-        contract_id=terms.last.id,
-        problem=f"the contract does not know what was used in {terms.name}: {'; '.join(named)}",
-        cure=unrated_cure(unrated),
-    )
 
 
 def _breaker_warnings(terms: Period, intervals: Sequence[Interval]) -> list[str]:

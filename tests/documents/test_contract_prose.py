@@ -12,7 +12,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from ledger.contract.diagnostic import Path as Place
-from ledger.contract.fact import FactCode
+from ledger.contract.difference import difference
+from ledger.contract.fact import Fact, FactCode
 from ledger.contract.facts import facts_of
 from ledger.contract.model import Contract
 from ledger.contract.reader import contract_texts, read_contract
@@ -20,6 +21,12 @@ from ledger.contract.rules import check_sections
 from ledger.contract.texts import sections_of
 from ledger.documents.contract_prose.chinese.language import CHINESE
 from ledger.documents.contract_prose.chinese.words import WARNINGS as CHINESE_WARNINGS
+from ledger.documents.contract_prose.difference import (
+    ToldDifference,
+    difference_markdown,
+    difference_text,
+    told_difference,
+)
 from ledger.documents.contract_prose.english.language import ENGLISH
 from ledger.documents.contract_prose.english.words import WARNINGS as ENGLISH_WARNINGS
 from ledger.documents.contract_prose.forms import prose_html, prose_markdown, prose_text
@@ -86,10 +93,14 @@ def _other_contracts(texts: Any, contract: Contract, path: Place, value: str) ->
     yield _changed(texts, path, "e2e - queue")
 
 
-def _words(texts: Any, language: Language) -> str:
+def _facts(texts: Any) -> tuple[Fact, ...]:
     contract = _read(texts)
     assert contract is not None
-    return prose_text(contract_prose(facts_of(contract, texts), {}, language))
+    return facts_of(contract, texts)
+
+
+def _words(texts: Any, language: Language) -> str:
+    return prose_text(contract_prose(_facts(texts), {}, language))
 
 
 @cache
@@ -98,24 +109,48 @@ def _sources() -> list[tuple[str, bytes]]:
     return [("specification", EXAMPLE[1].encode()), *((path.stem, path.read_bytes()) for path in GOOD)]
 
 
-@pytest.mark.parametrize("name", [name for name, _ in _sources()])
-def test_every_value_of_a_contract_is_in_its_text(name: str) -> None:
+@cache
+def _mutations(name: str) -> tuple[Any, list[tuple[Place, Any]], list[Place]]:
+    """The texts of a contract; for each value the texts with another in its place that say something else; the values without one."""
     texts: Any = contract_texts(dict(_sources())[name])
     contract = _read(texts)
     assert contract is not None
-    before = {language.tag: _words(texts, language) for language in LANGUAGES}
-    missing, unchanged = [], []
+    found, unchanged = [], []
     for path, value in _leaves(texts):
         if path[-1] in ONE_CHOICE or value == ">= 0ms":  # of which the single tier of a contract is
             continue
         for other in _other_contracts(texts, contract, path, value):
             changed = _read(other)
             if changed is not None and changed != contract:
-                missing += [(path, language.tag) for language in LANGUAGES if _words(other, language) == before[language.tag]]
+                found.append((path, other))
                 break
         else:
             unchanged.append(path)
+    return texts, found, unchanged
+
+
+@pytest.mark.parametrize("name", [name for name, _ in _sources()])
+def test_every_value_of_a_contract_is_in_its_text(name: str) -> None:
+    texts, mutations, unchanged = _mutations(name)
+    before = {language.tag: _words(texts, language) for language in LANGUAGES}
+    missing = [(path, one.tag) for path, other in mutations for one in LANGUAGES if _words(other, one) == before[one.tag]]
     assert (missing, unchanged) == ([], [])
+
+
+@pytest.mark.parametrize("name", [name for name, _ in _sources()])
+def test_every_changed_value_of_a_contract_is_told_as_a_difference(name: str) -> None:
+    texts, mutations, _ = _mutations(name)
+    before, missing = _facts(texts), []
+    assert difference(before, _facts(deepcopy(texts))) == ()
+    for path, other in mutations:
+        for old, new in ((before, _facts(other)), (_facts(other), before)):
+            for language in LANGUAGES:
+                told = told_difference(old, new, difference(old, new), language)
+                differing = [one for one in told.changes if one.before != one.after]
+                # Of an example its line says that it changed, of anything else both sentences what.
+                if len(differing) < len(told.changes) or not (differing or told.notes):
+                    missing.append((path, language.tag))
+    assert len(mutations) > 40 and missing == []
 
 
 def test_every_name_optional_key_and_order_makes_a_difference() -> None:
@@ -131,6 +166,7 @@ def test_every_name_optional_key_and_order_makes_a_difference() -> None:
     first_last = texts | {"exemptions": texts["exemptions"][::-1]}
     for other in (without_evidence, first_last, texts | {"replaces": "2"}):
         assert all(_words(other, language) != _words(texts, language) for language in LANGUAGES)
+        assert difference(_facts(texts), _facts(other))
 
 
 @pytest.mark.parametrize("path", [*GOOD, *CASES], ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -226,3 +262,21 @@ def test_a_name_stays_text_in_html(language: Language) -> None:
     page.feed(prose_html(_hostile(language)))
     assert not page.found & {"script", "a", "img", "b", "strong", "code", "link"}
     assert HOSTILE.partition("”")[2] in page.text and "[1.1](x) <b>]" in page.text
+
+
+def _hostile_difference(language: Language) -> ToldDifference:
+    content = (ROOT / "tests/golden/contracts/good/quiet.yaml").read_text("utf-8")
+    named = content.replace("name: Acme Bank Co.", f'name: "{HOSTILE}"')
+    named = named.replace("accept: []", f'accept: [{{code: no_cap, reason: "{HOSTILE}"}}]')
+    before, after = (_facts(contract_texts(one.encode())) for one in (content, named))
+    return told_difference(before, after, difference(before, after), language)
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.tag)
+def test_a_name_stays_text_in_what_changed(language: Language) -> None:
+    told = _hostile_difference(language)
+    tokens = MarkdownIt("gfm-like", {"linkify": False}).parse(difference_markdown(told))
+    children = [child for token in tokens for child in token.children or ()]
+    assert {child.type for child in children} <= {"text", "text_special", "softbreak"}
+    assert HOSTILE.partition("”")[2] in "".join(child.content for child in children)
+    assert "\u00ad" not in difference_text(told) and "owes nothing" in difference_text(told)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ledger.workflows.explain_contract import LANGUAGES, explain_contract
+from ledger.documents.contract_prose.languages import LANGUAGES
+from ledger.workflows.explain_contract import explain_contract
 from tests.conftest import ledger_on
 from tests.contract.golden import QUIET, edited
 

@@ -18,25 +18,25 @@ _NEVER_FIRST = "，。；：、）」？！"
 
 def prose_text(prose: Prose) -> str:
     """For a terminal: lines of at most a hundred columns."""
-    lines = [*_wrapped(prose.title, ""), "", *_wrapped(prose.preface, "")]
+    lines = [*wrapped(prose.title, ""), "", *wrapped(prose.preface, "")]
     for section in prose.sections:
         lines += ["", section.heading, ""]
         for sentence in section.sentences:
-            lines += _wrapped(f"{sentence.number:>3}. {_clause(sentence)}{sentence.text}", " " * 5)
+            lines += wrapped(f"{sentence.number:>3}. {_clause(sentence)}{sentence.text}", " " * 5)
             for illustration in sentence.illustrations:
-                lines += _wrapped(f"{' ' * 7}- {illustration}", " " * 9)
+                lines += wrapped(f"{' ' * 7}- {illustration}", " " * 9)
     return "\n".join(lines) + "\n"
 
 
 def prose_markdown(prose: Prose) -> str:
     """CommonMark: headings, and a numbered list whose items hold their worked numbers."""
-    lines = [f"# {_markdown(prose.title)}", "", _markdown(prose.preface)]
+    lines = [f"# {markdown_of(prose.title)}", "", markdown_of(prose.preface)]
     for section in prose.sections:
-        lines += ["", f"## {_markdown(section.heading)}", ""]
+        lines += ["", f"## {markdown_of(section.heading)}", ""]
         for sentence in section.sentences:
-            lines.append(f"{sentence.number}. {_markdown(_clause(sentence) + sentence.text)}")
+            lines.append(f"{sentence.number}. {markdown_of(_clause(sentence) + sentence.text)}")
             indent = " " * (len(str(sentence.number)) + 2)
-            lines += [f"{indent}- {_markdown(illustration)}" for illustration in sentence.illustrations]
+            lines += [f"{indent}- {markdown_of(illustration)}" for illustration in sentence.illustrations]
     return "\n".join(lines) + "\n"
 
 
@@ -52,12 +52,12 @@ def _clause(sentence: Sentence) -> str:
     return f"[{sentence.clause}] " if sentence.clause else ""
 
 
-def _markdown(text: str) -> str:
+def markdown_of(text: str) -> str:
     """The text with everything escaped that Markdown would take for more than text, addresses that it would link included."""
     return _ESCAPED.sub(lambda match: f"\\{match[0]}", text)
 
 
-def _wrapped(text: str, indent: str) -> Iterator[str]:
+def wrapped(text: str, indent: str) -> Iterator[str]:
     """The text in lines, the later ones after an indent; spaces within a line stay as they are. Nothing is cut: a long name stays whole."""
     line, width = "", 0
     for piece in _PIECE.findall(text):

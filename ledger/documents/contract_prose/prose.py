@@ -25,6 +25,20 @@ class Language:
     headings: Mapping[str, str]
     sentences: Mapping[FactCode, Say]
     illustrations: Mapping[type[Illustration], Callable[[Any, Fact, Facts], str]]
+    difference: "DifferenceWords"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DifferenceWords:
+    """How a language says what changed. `kinds` are by `Change.kind`; `before` and `after` introduce a sentence; `notes` say, by the code
+    of a fact that only a reader of the file sees, that one of this name changed in such a way."""
+
+    title: Callable[[Facts, Facts], str]
+    none: str
+    kinds: Mapping[str, str]
+    before: str
+    after: str
+    notes: Mapping[FactCode, Callable[[str, str], str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from ledger.contract.fact import FactCode, Facts
 from ledger.documents.contract_prose.english import agreement, rules
+from ledger.documents.contract_prose.english.difference import DIFFERENCE
 from ledger.documents.contract_prose.english.numbers import ILLUSTRATIONS
 from ledger.documents.contract_prose.english.words import HEADINGS, PREFACE
 from ledger.documents.contract_prose.figures import quoted
@@ -19,4 +20,5 @@ ENGLISH = Language(
     headings=HEADINGS,
     sentences={**agreement.SENTENCES, **rules.SENTENCES},
     illustrations=ILLUSTRATIONS,
+    difference=DIFFERENCE,
 )
