@@ -1,6 +1,8 @@
 """`ledger ingest`: telemetry files into the ledger."""
 
+import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -16,6 +18,7 @@ from ledger.ingest.event_rules import Reason
 from ledger.ingest.given import Given, instant_us
 from ledger.ingest.loader import Summary
 from ledger.ingest.mapping import Role
+from ledger.ingest.spend_log_table import is_url
 from ledger.instant import instant_of
 from ledger.printable import printable
 from ledger.store.database import open_database
@@ -31,6 +34,7 @@ Examples:
   ledger ingest --source openrouter-total generations.json
   ledger ingest --check new.csv
   zcat events.csv.gz | ledger ingest -
+  zcat trace.csv.gz | ledger ingest --account acme-bank --model deepseek-v4 --name trace.csv -
   ledger ingest postgresql://reader@litellm.internal/litellm
 
 `ledger formats` lists what is read without a mapping.
@@ -38,6 +42,14 @@ Examples:
 
 _SHOWN_FIRST = ("account", "request_id", "model", "received_at", "status")
 SHOWN_NAMES = 10  # accounts, models or queues of a file that no contract knows
+LONGEST_FILE_NAME = 200  # characters
+
+
+def _file_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """What a file could be called, without folders."""
+    if value is None or (value.isprintable() and value not in ("", ".", "..") and "/" not in value and len(value) <= LONGEST_FILE_NAME):
+        return value
+    raise click.BadParameter("expected the name of a file, without folders, such as trace.csv", ctx, param)
 
 
 @click.command(epilog=_EXAMPLE)
@@ -55,13 +67,15 @@ SHOWN_NAMES = 10  # accounts, models or queues of a file that no contract knows
 @click.option("--step", metavar="DURATION", callback=parsed(parse_duration), help="From one record of such a file to the next, such as 1s.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if a row was refused or is in conflict.")
 @click.option("--check", is_flag=True, help=f"Only show what would happen to the first {CHECKED_ROWS:,} rows of each file.")
-@click.option("--again", is_flag=True, help="Load content that was loaded under another mapping, or with other options.")
+@click.option("--name", metavar="NAME", callback=_file_name, help="What the one file is called, such as standard input's.")
+@click.option("--again", is_flag=True, help="Load content that was loaded under another mapping, name, or other options.")
 @author_option
 @format_option
 @click.pass_obj
 def ingest(
     url: str | None, paths: tuple[str, ...], mapping: Path | None, source: str | None, account: str | None,
-    model: str | None, start: int | None, step: int | None, strict: bool, check: bool, again: bool, author: str, output_format: str,
+    model: str | None, start: int | None, step: int | None, strict: bool, check: bool, name: str | None, again: bool, author: str,
+    output_format: str,
 ) -> None:  # fmt: skip
     """Load telemetry: CSV, JSON Lines, a JSON array or Parquet, plain, .gz or .zst; folders; - is standard input.
 
@@ -73,7 +87,9 @@ def ingest(
     if mapping and source:
         raise click.UsageError("name either --mapping or --source")
     given = Given(account=account, model=model, start_us=start, step_us=step)
-    options = IngestOptions(mapping=mapping, source=source, given=given, again=again)
+    options = IngestOptions(mapping=mapping, source=source, given=given, again=again, name=name)
+    if name is not None and (len(paths) != 1 or is_url(paths[0]) or Path(paths[0]).is_dir()):
+        raise click.UsageError("--name is for one file, or for standard input")
     if check:
         reports = check_files(list(paths), options)
     else:
@@ -136,7 +152,7 @@ def _print_text(reports: list[FileReport], total: Summary, *, check: bool) -> No
     for report in reports:
         if report.error:
             continue
-        echo(f"{report.path} ({report.mapping}): {_summary_text(report.summary, check=check)}")
+        echo(f"{report.path} ({report.mapping}): {_summary_text(report.summary, check=check, waiting=report.waiting)}")
         if report.unmeasured:
             echo(f"  a file of the format {report.mapping} has no latency: its requests are priced as not measured")
         for text in (*_unknown_texts(report.unknown), *_next_steps(report, check=check)):
@@ -145,8 +161,22 @@ def _print_text(reports: list[FileReport], total: Summary, *, check: bool) -> No
             echo(f"  line {line}: {reason}: {detail}")
         for row in report.sample:
             echo("\n".join(_sample_lines(row, "would store" if report.role is None else f"would store as {report.role}'s half")))
+        if check and (more := _not_shown(report)):
+            echo(f"  {more}")
     if sum(report.error is None for report in reports) > 1:
-        echo(f"in all: {_summary_text(total, check=check)}")
+        echo(f"in all: {_summary_text(total, check=check, waiting=sum(report.waiting for report in reports))}")
+
+
+def _not_shown(report: FileReport) -> str:
+    """What there is beside what a check has shown; empty if that is all."""
+    summary = report.summary
+    counts = {
+        "refused": summary.refused.total() - report.waiting - len(report.refused_rows),
+        "that would be stored": summary.new + report.waiting - len(report.sample),
+        "behind them, not looked at": report.unseen,
+    }
+    more = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count)
+    return f"more rows: {more}" if more else ""
 
 
 def _sample_lines(row: dict[str, object], what: str) -> list[str]:
@@ -161,8 +191,12 @@ def _next_steps(report: FileReport, *, check: bool) -> Iterator[str]:
     same, differing = report.repeated
     if same + differing:
         yield f"{same + differing:,} have the id of an earlier row: {same:,} identical (duplicates), {differing:,} differing (conflicts)"
-    if report.role is Role.GATEWAY and waiting:
+    if not check:
+        yield from _in_quarantine(report)
+    if report.role is Role.GATEWAY and waiting and not check:
         yield f"{waiting:,} usage_missing: without tokens; they wait for their engine's rows, so load the engine's log as well"
+    if report.waiting:
+        yield f"{report.waiting:,} without tokens: they wait for their engine's rows, so load the engine's log as well"
     if report.role is Role.ENGINE and check:
         yield "rows of an engine are no requests by themselves: each is joined with its gateway's, or waits for it"
     elif report.role is Role.ENGINE and report.summary.merged:
@@ -172,9 +206,25 @@ def _next_steps(report: FileReport, *, check: bool) -> Iterator[str]:
         yield "conflict: stored with other content under the same request_id; `ledger quarantine list --reason conflict` shows in what"
 
 
-def _summary_text(summary: Summary, *, check: bool) -> str:
-    refused = f"{summary.refused.total():,} refused{_named(summary.refused.items())}"
-    parts = [f"{summary.new:,} fit", refused]
+def _in_quarantine(report: FileReport) -> Iterator[str]:
+    """Where the rows are that were refused or are in conflict. The rows that wait for their engine have a line of their own."""
+    summary = report.summary
+    rows = summary.refused.total() + summary.conflict
+    if not rows or (report.role is Role.GATEWAY and rows == summary.refused[Reason.USAGE_MISSING]):
+        return
+    before = rows - summary.kept
+    if summary.kept:
+        command = f"ledger quarantine list --file {shlex.quote(report.name)}"
+        yield f"{summary.kept:,} new in quarantine; `{command}` shows them"
+    if before:
+        yield f"{before:,} not added to quarantine: a row of which the same is kept stands there already"
+
+
+def _summary_text(summary: Summary, *, check: bool, waiting: int = 0) -> str:
+    """`waiting` are those of the refused rows that a load would let wait for their engine."""
+    reasons = summary.refused - Counter({Reason.USAGE_MISSING: waiting})
+    refused = f"{reasons.total():,} refused{_named(reasons.items())}"
+    parts = [f"{summary.new:,} fit", *([f"{waiting:,} waiting for their engine"] if waiting else []), refused]
     if not check:
         parts = [f"{summary.new:,} new", f"{summary.duplicate:,} duplicate", f"{summary.conflict:,} conflict", refused]
     if summary.skipped.total():
@@ -220,7 +270,9 @@ def _report_json(report: FileReport) -> dict[str, object]:
     shown["ignored"] = list(report.ignored)
     shown["error"] = report.error.message if report.error else None
     shown["cure"] = report.error.cure if report.error else None
+    shown["kept"] = report.summary.kept
     if report.sample or report.refused_rows:
+        shown |= {"waiting": report.waiting, "unseen": report.unseen}
         shown["repeated"] = dict(zip(("identical", "differing"), report.repeated, strict=True))
         shown["events"] = [_event_json(row) for row in report.sample]
         shown["refused_rows"] = [{"line": line, "reason": reason, "detail": detail} for line, reason, detail in report.refused_rows]

@@ -204,9 +204,10 @@ class Chunk:
         rows = self.connection.execute("SELECT record FROM judged WHERE reason IS NULL AND event_clock_clamped").fetchall()
         return [record for (record,) in rows]
 
-    def first_refused(self, limit: int) -> tuple[tuple[int, str, str], ...]:
-        """Line, reason and detail of refused rows, the first of each reason before the second of any."""
-        refused = self.connection.table("judged").filter("reason IS NOT NULL")
+    def first_refused(self, limit: int, *, waiting: bool = True) -> tuple[tuple[int, str, str], ...]:
+        """Line, reason and detail of refused rows, the first of each reason before the second of any; those without tokens among them only
+        if `waiting`."""
+        refused = self.connection.table("judged").filter("reason IS NOT NULL" if waiting else f"NOT {_IS_OBSERVATION}")
         spread = refused.order("row_number() OVER (PARTITION BY reason ORDER BY record), record")
         rows = spread.project("line, reason, detail").limit(limit).fetchall()
         return tuple(rows)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ledger.contract.scalar import parse_instant
-from ledger.instant import since_1970_us
+from ledger.contract.scalar import duration_text, parse_instant
+from ledger.instant import instant_of, since_1970_us
 
 
 class Asked(StrEnum):
@@ -44,6 +44,15 @@ class Given:
             if value is not None:
                 yield asked, str(value)
 
+    def shown(self) -> dict[Asked, str]:
+        """What is given, as the command line writes it."""
+        shown = dict(self.texts())
+        if self.start_us is not None:
+            shown[Asked.START] = instant_of(self.start_us).isoformat().replace("+00:00", "Z")
+        if self.step_us is not None:
+            shown[Asked.STEP] = duration_text(self.step_us)
+        return shown
+
     def kept(self) -> dict[str, str]:
         """What is kept with a refused row's fields, so that its mapping can be filled again: `#account` and so on."""
         return {f"#{asked}": text for asked, text in self.texts()}
@@ -51,7 +60,12 @@ class Given:
     @classmethod
     def of_fields(cls, fields: Mapping[str, str | None]) -> "Given":
         """What was kept with these fields."""
-        account, model, start, step = (fields.get(f"#{asked}") or None for asked in Asked)
+        return cls.of_texts({asked: fields.get(f"#{asked}") for asked in Asked})
+
+    @classmethod
+    def of_texts(cls, texts: Mapping[str, str | None]) -> "Given":
+        """What has these texts, by what was asked."""
+        account, model, start, step = (texts.get(asked) or None for asked in Asked)
         return cls(account=account, model=model, start_us=int(start) if start else None, step_us=int(step) if step else None)
 
 

@@ -20,6 +20,7 @@ from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
 from ledger.ingest.chunk import Chunk, Cut, Judge
 from ledger.ingest.event_rules import Reason
+from ledger.ingest.known_content import committed_chunks
 from ledger.ingest.mapping import Role
 from ledger.ingest.reading.record_file import RecordFile
 from ledger.instant import since_1970_us
@@ -30,12 +31,10 @@ from ledger.store.events import (
     IdentityTaken,
     Inserted,
     add_batch,
-    committed_chunks,
     copy_events,
     insert_staged,
     is_stored,
     next_batch_id,
-    other_mappings,
     stage_events,
     staged_conflicts,
     unstage_duplicates,
@@ -43,7 +42,7 @@ from ledger.store.events import (
 from ledger.store.forming import form_requests, mark_formed
 from ledger.store.observations import add_observations, fates_of_observations, stage_observations
 from ledger.store.pairing import lock_joins, pair_observations
-from ledger.store.quarantine import add_refused
+from ledger.store.quarantine import add_refused, count_added
 
 CHUNK_ROWS = 100_000  # LEDGER_CHUNK_ROWS sets another number
 MOST_CHUNK_ROWS = 10**9
@@ -57,6 +56,7 @@ class Summary:
 
     `skipped` are no requests, by the mapping's names for them. `merged` became part of a request that has another row, or wait for one.
     `joined` are requests, not rows: they have the figures of their engines now, and had none before. Instants are those of stored rows.
+    `kept` counts the refused and the conflicting ones that quarantine did not have yet: rows of which the same is kept stand there once.
     """
 
     read: int = 0
@@ -68,6 +68,7 @@ class Summary:
     merged: int = 0
     clamped: int = 0
     joined: int = 0
+    kept: int = 0
     earliest_us: int | None = None
     latest_us: int | None = None
 
@@ -82,6 +83,7 @@ class Summary:
         self.merged += other.merged
         self.clamped += other.clamped
         self.joined += other.joined
+        self.kept += other.kept
         self.earliest_us = min((at for at in (self.earliest_us, other.earliest_us) if at is not None), default=None)
         self.latest_us = max((at for at in (self.latest_us, other.latest_us) if at is not None), default=None)
 
@@ -112,19 +114,11 @@ def load_file(
     """Load every record of the file, and let what is computed from events follow: `upkeep` is asked for each chunk.
 
     `on_chunk` sees each chunk while it is stored, in a thread beside; `on_progress` hears of rows stored; `again` allows content that was
-    loaded under another mapping.
+    loaded in another way.
     """
     chunk_rows = chunk_rows or _chunk_rows()
     with database.begin() as connection:
-        others = other_mappings(connection, content_sha256=records.sha256, mapping_sha256=records.mapping.sha256)
-        committed = committed_chunks(
-            connection, content_sha256=records.sha256, mapping_sha256=records.mapping.sha256, chunk_rows=chunk_rows
-        )
-    if others and not again:
-        raise LedgerError(
-            f"{records.name}: this content was loaded under another mapping ({', '.join(others)}), or with other options",
-            cure="rows that the two read differently will be conflicts; --again loads it all the same",
-        )
+        committed = committed_chunks(connection, records, chunk_rows=chunk_rows, again=again)
     if len(committed) == -(-records.records // chunk_rows):
         committed = {}  # complete: everything is looked at again
     loader = _Loader(database=database, records=records, author=author, chunk_rows=chunk_rows)
@@ -151,7 +145,7 @@ def load_file(
             with closing(chunk):
                 try:
                     before = committed.get(chunk.number)
-                    summary.add(_as_committed(chunk, before) if before else loader.store(chunk, kept, computed))
+                    summary.add(loader.as_committed(chunk, before) if before else loader.store(chunk, kept, computed))
                 finally:
                     wait([computed])
                 computed.result()
@@ -197,19 +191,6 @@ def _ahead(
             executor.shutdown(cancel_futures=True)
 
 
-def _as_committed(chunk: Chunk, batch: Batch) -> Summary:
-    """What the chunk's batch recorded; the reasons and the span are judged anew. Rows that were in the future then may be past now, and
-    observations without tokens had them from their engine."""
-    refused = chunk.refused.copy()
-    more = batch.refused - refused.total()
-    refused[Reason.FUTURE if more > 0 else Reason.USAGE_MISSING] += more
-    return Summary(
-        read=batch.read, new=batch.new, duplicate=batch.duplicate, conflict=batch.conflict, refused=+refused,
-        skipped=chunk.skipped.copy(), merged=batch.merged, clamped=batch.clamped, joined=batch.requests_joined,
-        earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
-    )  # fmt: skip
-
-
 @dataclass(slots=True, kw_only=True)
 class _Loader:
     """Stores the chunks of one file."""
@@ -234,6 +215,20 @@ class _Loader:
             if not self.through_staging:
                 batch_id = self.batch_ids[chunk.number] = next_batch_id(connection)
         chunk.write_events(batch_id=batch_id)
+
+    def as_committed(self, chunk: Chunk, batch: Batch) -> Summary:
+        """What the chunk's batch recorded; the reasons and the span are judged anew. Rows that were in the future then may be past now, and
+        observations without tokens had them from their engine."""
+        refused = chunk.refused.copy()
+        with self.database.begin() as connection:
+            added = count_added(connection, batch.batch_id)
+        more = batch.refused - refused.total()
+        refused[Reason.FUTURE if more > 0 else Reason.USAGE_MISSING] += more
+        return Summary(
+            read=batch.read, new=batch.new, duplicate=batch.duplicate, conflict=batch.conflict, refused=+refused,
+            skipped=chunk.skipped.copy(), merged=batch.merged, clamped=batch.clamped, joined=batch.requests_joined, kept=added,
+            earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+        )  # fmt: skip
 
     def store(self, chunk: Chunk, upkeep: ChunkUpkeep, computed: "Future[None]") -> Summary:
         """Store the chunk in one transaction; a second attempt goes through staging. Until it is `computed` what follows from the chunk,
@@ -288,8 +283,8 @@ class _Loader:
         self._store_counts(connection, chunk, batch_id, summary)
         if chunk.refused or conflicts:
             with chunk.refused_stream(conflicts) as stream:
-                kept = add_refused(connection, stream, batch_id)
-            assert kept == chunk.refused.total() + len(conflicts), (kept, chunk.refused, len(conflicts))
+                told, summary.kept = add_refused(connection, stream, batch_id)
+            assert told == chunk.refused.total() + len(conflicts), (told, chunk.refused, len(conflicts))
         if new:
             some = inserted.events() if inserted is not None and new < chunk.events else None
             upkeep.follow(connection, None if some is None else [(account, request_id) for account, request_id, _ in some])
@@ -316,8 +311,8 @@ class _Loader:
         self._store_counts(connection, chunk, batch_id, summary)
         if refused or fates.conflicts:
             with chunk.refused_stream(fates.conflicts, waiting=fates.waiting, role=role) as stream:
-                kept = add_refused(connection, stream, batch_id)
-            assert kept == refused.total() + len(fates.conflicts), (kept, refused, len(fates.conflicts))
+                told, summary.kept = add_refused(connection, stream, batch_id)
+            assert told == refused.total() + len(fates.conflicts), (told, refused, len(fates.conflicts))
         mark_formed(connection)
         return summary
 
@@ -330,7 +325,7 @@ class _Loader:
                 mapping_sha256=self.records.mapping.sha256, chunk=chunk.number, chunk_rows=self.chunk_rows, read=summary.read,
                 new=summary.new, duplicate=summary.duplicate, conflict=summary.conflict, refused=summary.refused.total(),
                 skipped=summary.skipped.total(), merged=summary.merged, clamped=summary.clamped, requests_joined=summary.joined,
-                loaded_at=self.database.now(), author=self.author,
+                loaded_at=self.database.now(), author=self.author, given=dict(self.records.mapping.given.texts()),
             ),
         )  # fmt: skip
         fault_point("ingest.after_batch")

@@ -12,7 +12,7 @@ from enum import StrEnum
 from sqlglot import exp
 
 from ledger.errors import LedgerError
-from ledger.ingest.expression import RECORD_COLUMN, Compiled, constant
+from ledger.ingest.expression import FILE_STEM_COLUMN, RECORD_COLUMN, Compiled, constant
 from ledger.ingest.given import EXAMPLES, Asked, Given
 from ledger.ingest.unfolding import Unfolding
 
@@ -123,6 +123,7 @@ class Mapping:
     origin: Origin | None = None
     asks: frozenset[Asked] = frozenset()  # what the command line has to give
     given: Given = field(default_factory=Given)
+    text_sha256: str = ""  # of the mapping's content alone, once it is filled
     observations: Observations | None = None  # None: each record is a request
     skip: dict[str, Compiled] = field(default_factory=dict)  # conditions of records that are no requests, by the name of their kind
     refusal: str | None = None  # why nothing can be loaded from such a file
@@ -135,6 +136,13 @@ class Mapping:
         columns = (column for value in self._values for column in value.sql.find_all(exp.Column))
         by_step = self.origin is not None and self.origin.step_us is not None
         return by_step or any(column.name == RECORD_COLUMN for column in columns)
+
+    @property
+    def is_identified_by_file(self) -> bool:
+        """Whether the file's name is part of what identifies a request: then the same content under another name is other requests."""
+        values = [source.value for column in ("account", "request_id") for source in self.columns.get(column, ())]
+        values += [self.observations.record] if self.observations else []
+        return any(column.name == FILE_STEM_COLUMN for value in values for column in value.sql.find_all(exp.Column))
 
     @property
     def lacks(self) -> tuple[str, ...]:
@@ -168,12 +176,10 @@ class Mapping:
 
     def filled(self, given: Given) -> "Mapping":
         """The mapping that fills what is empty with what is given."""
-        columns, digest = dict(self.columns), self.sha256
+        columns = dict(self.columns)
         for asked, text in given.texts():
             if asked in (Asked.ACCOUNT, Asked.MODEL):
                 columns[asked] = (*columns.get(asked, ()), Source(name=f"--{asked}", value=constant(text)))
-            # As it always was for an account, so that what was loaded before is known again.
-            digest = hashlib.sha256((f"{digest}\n{text}" if asked is Asked.ACCOUNT else f"{digest}\0{asked}\0{text}").encode()).hexdigest()
         origin = self.origin
         if origin is not None:
             origin = replace(
@@ -181,7 +187,8 @@ class Mapping:
                 start_us=given.start_us if Asked.START in self.asks else origin.start_us,
                 step_us=given.step_us if Asked.STEP in self.asks else origin.step_us,
             )
-        return replace(self, columns=columns, sha256=digest, origin=origin, given=given)
+        sha256 = filled_sha256(self.sha256, given)
+        return replace(self, columns=columns, sha256=sha256, text_sha256=self.sha256, origin=origin, given=given)
 
     def check_given(self, file: object, fields: Iterable[str]) -> None:
         """Raises LedgerError if the mapping asks for more than is given, of a file with these fields; or for no start, and one is given."""
@@ -203,3 +210,19 @@ class Mapping:
                 "that do not",
                 cure=f"load it without --{unasked[0]}",
             )
+        for asked in sorted(given & {Asked.ACCOUNT, Asked.MODEL}):
+            *own, _ = self.columns[asked]  # the last one is what is given
+            if any(not source.value.paths for source in own):  # never empty
+                raise LedgerError(
+                    f"{file}: the format {self.name} gives each row its {asked} itself, and --{asked} is for rows that have none",
+                    cure=f"load it without --{asked}, or write a mapping of your own",
+                )
+
+
+def filled_sha256(text_sha256: str, given: Given) -> str:
+    """The hash of a mapping with this text, filled with what is given."""
+    digest = text_sha256
+    for asked, text in given.texts():
+        # As it always was for an account, so that what was loaded before is known again.
+        digest = hashlib.sha256((f"{digest}\n{text}" if asked is Asked.ACCOUNT else f"{digest}\0{asked}\0{text}").encode()).hexdigest()
+    return digest

@@ -11,6 +11,7 @@ from typing import IO, Any
 
 import psycopg
 from psycopg import sql
+from psycopg.types.json import Jsonb
 
 from ledger.store.comparison import differing, equal
 from ledger.store.connection import Connection, column_list, copy_rows, driver_cursor, execute, fetch
@@ -31,7 +32,7 @@ class IdentityTaken(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """What one load did: `read` is the sum of the next six, `requests_joined` how many requests it made whole. `chunk` counts from 0 within
-    the file of `content_sha256`."""
+    the file of `content_sha256`; `given` is what the command line added to the mapping, None if nobody knows it."""
 
     batch_id: int
     source: str
@@ -51,6 +52,7 @@ class Batch:
     requests_joined: int = 0
     loaded_at: datetime
     author: str
+    given: dict[str, str] | None = None
 
 
 _COUNTS = ("read", "new", "duplicate", "conflict", "refused", "skipped", "merged", "clamped")
@@ -70,25 +72,17 @@ def add_batch(connection: Connection, batch: Batch) -> None:
         sql.SQL("INSERT INTO batch ({}) OVERRIDING SYSTEM VALUE VALUES ({})").format(
             column_list(_BATCH_COLUMNS.values()), sql.SQL(", ").join(map(sql.Placeholder, _BATCH_COLUMNS))
         ),
-        {name: getattr(batch, name) for name in _BATCH_COLUMNS},
+        {name: getattr(batch, name) for name in _BATCH_COLUMNS} | {"given": None if batch.given is None else Jsonb(batch.given)},
     )
 
 
-def committed_chunks(connection: Connection, *, content_sha256: str, mapping_sha256: str, chunk_rows: int) -> dict[int, Batch]:
-    """The first batch of each chunk of this content that was loaded under this mapping, by chunk."""
-    query = sql.SQL(
-        "SELECT {} FROM batch WHERE content_sha256 = %(content)s AND mapping_sha256 = %(mapping)s AND chunk_rows = %(chunk_rows)s "
-        "ORDER BY batch_id DESC"
-    ).format(column_list(_BATCH_COLUMNS.values()))
-    rows = fetch(connection, query, {"content": content_sha256, "mapping": mapping_sha256, "chunk_rows": chunk_rows})
-    batches = [Batch(**dict(zip(_BATCH_COLUMNS, row, strict=True))) for row in rows]
-    return {batch.chunk: batch for batch in batches}
-
-
-def other_mappings(connection: Connection, *, content_sha256: str, mapping_sha256: str) -> list[str]:
-    """The names of the mappings, other than this one, under which this content was loaded."""
-    query = "SELECT DISTINCT mapping FROM batch WHERE content_sha256 = %(content)s AND mapping_sha256 <> %(mapping)s"
-    return sorted(name for (name,) in fetch(connection, query, {"content": content_sha256, "mapping": mapping_sha256}))
+def committed_batches(connection: Connection, content_sha256: str) -> list[Batch]:
+    """The batches of every load of this content, in the order in which they were committed."""
+    query = sql.SQL("SELECT {} FROM batch WHERE content_sha256 = %(content)s ORDER BY batch_id").format(
+        column_list(_BATCH_COLUMNS.values())
+    )
+    rows = fetch(connection, query, {"content": content_sha256})
+    return [Batch(**dict(zip(_BATCH_COLUMNS, row, strict=True))) for row in rows]
 
 
 def is_stored(connection: Connection, account: str, request_id: str) -> bool:

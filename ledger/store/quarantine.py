@@ -11,7 +11,7 @@ from typing import IO, Any, LiteralString, TypeAlias
 
 from psycopg import sql
 
-from ledger.store.connection import Connection, column_list, copy_rows, execute, fetch, fetch_as
+from ledger.store.connection import Connection, column_list, copy_rows, driver_cursor, execute, fetch, fetch_as
 
 STREAM_COLUMNS = ("line", "reason", "detail", "row_sha256", "fields", "account", "received_at", "request_id")
 PIECE_ROWS = 5_000
@@ -128,8 +128,9 @@ Place: TypeAlias = tuple[int, int, int]
 START: Place = (0, 0, 0)
 
 
-def add_refused(connection: Connection, stream: IO[bytes], batch_id: int) -> int:
-    """Add the refused rows of the stream (in binary, STREAM_COLUMNS), except those that stand there already; gives the stream's rows."""
+def add_refused(connection: Connection, stream: IO[bytes], batch_id: int) -> tuple[int, int]:
+    """Add the refused rows of the stream (in binary, STREAM_COLUMNS), except those that stand there already; gives how many rows the stream
+    has, and how many were added."""
     execute(
         connection,
         "CREATE TEMPORARY TABLE IF NOT EXISTS staged_refused (line bigint, reason text, detail text, row_sha256 text, fields text, "
@@ -137,15 +138,20 @@ def add_refused(connection: Connection, stream: IO[bytes], batch_id: int) -> int
     )
     count = copy_rows(connection, "staged_refused", STREAM_COLUMNS, stream)
     values = sql.SQL(", ").join(sql.SQL("fields::jsonb") if name == "fields" else sql.Identifier(name) for name in STREAM_COLUMNS)
-    execute(
-        connection,
-        sql.SQL(
-            "INSERT INTO quarantine (batch_id, {columns}) SELECT {batch_id}, {values} FROM staged_refused "
-            "ORDER BY row_sha256, line ON CONFLICT (row_sha256) DO NOTHING"
-        ).format(columns=column_list(STREAM_COLUMNS), values=values, batch_id=sql.Literal(batch_id)),
-    )
+    statement = sql.SQL(
+        "INSERT INTO quarantine (batch_id, {columns}) SELECT {batch_id}, {values} FROM staged_refused "
+        "ORDER BY row_sha256, line ON CONFLICT (row_sha256) DO NOTHING"
+    ).format(columns=column_list(STREAM_COLUMNS), values=values, batch_id=sql.Literal(batch_id))
+    with driver_cursor(connection) as cursor:
+        added = cursor.execute(statement).rowcount
     execute(connection, "TRUNCATE staged_refused")
-    return count
+    return count, added
+
+
+def count_added(connection: Connection, batch_id: int) -> int:
+    """How many rows the load has put into quarantine."""
+    [(count,)] = fetch(connection, "SELECT count(*) FROM quarantine WHERE batch_id = %(batch_id)s", {"batch_id": batch_id})
+    return int(count)
 
 
 def each_refused(connection: Connection, wanted: RowFilter, *, most: int | None = None) -> Iterator[RefusedRow]:

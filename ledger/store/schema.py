@@ -72,6 +72,7 @@ batch = Table(
         server_default=text("0"),
         comment="that have the figures of their engines by this load",
     ),
+    Column("given", JSONB, comment="what the command line added to the mapping, by option; null: not recorded"),
     CheckConstraint("rows_read = rows_new + rows_duplicate + rows_conflict + rows_refused + rows_skipped + rows_merged", name="adds_up"),
 )
 

@@ -8,7 +8,6 @@ import os
 import shlex
 import shutil
 import stat
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from ledger.errors import LedgerError
 from ledger.ingest.chunk import Judge
+from ledger.ingest.event_rules import Reason
 from ledger.ingest.file_state import errors_named, standard_input
 from ledger.ingest.given import Given
 from ledger.ingest.loader import Summary, load_file
@@ -25,6 +25,7 @@ from ledger.ingest.mapping import Mapping, Role
 from ledger.ingest.mapping_file import built_in_mappings, read_mapping
 from ledger.ingest.reading.opening import open_records
 from ledger.ingest.reading.record_file import RecordFile
+from ledger.ingest.reading.scratch_folder import scratch_folder
 from ledger.ingest.resubmission import REPAIR_ID
 from ledger.ingest.spend_log_table import TABLE, is_url, source_name, write_spend_logs
 from ledger.instant import since_1970_us
@@ -43,11 +44,13 @@ SHOWN_ROWS = 3
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileReport:
     """What became of one file. `error` is None unless it could not be read; `role` is that of observations, None of whole requests;
-    `unmeasured` says that its format has no latency; `sample` are rows as they would be stored, `repeated` how many have the id of an
-    earlier one and say the same, or something else (both of a check only)."""
+    `unmeasured` says that its format has no latency. Of a check only: `sample` are rows as they would be stored, `repeated` how many have
+    the id of an earlier one and say the same, or something else, `waiting` how many refused ones would wait for their engine's tokens,
+    and `unseen` how many were not looked at."""
 
     path: str
     mapping: str | None
+    name: str = ""  # what its rows are found by in quarantine
     summary: Summary
     role: Role | None = None
     ignored: tuple[str, ...] = ()
@@ -57,6 +60,8 @@ class FileReport:
     refused_rows: tuple[tuple[int, str, str], ...] = ()
     sample: tuple[dict[str, object], ...] = ()
     repeated: tuple[int, int] = (0, 0)
+    waiting: int = 0
+    unseen: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +72,7 @@ class IngestOptions:
     source: str | None = None
     given: Given = field(default_factory=Given)
     again: bool = False
+    name: str | None = None  # of the one file, in place of its own
 
 
 def ingest(
@@ -87,7 +93,7 @@ def ingest(
     upkeep, names = LoadUpkeep(database), UnknownNames(database)
     for path in _files(paths):
         name = _name(path)
-        with _reported(name, reports), _opened(path, mappings) as records:
+        with _reported(name, reports), _opened(path, mappings, name=options.name) as records:
             if on_file:
                 on_file(name, records.records)
             names.take()
@@ -96,8 +102,8 @@ def ingest(
             )
             reports.append(
                 FileReport(
-                    path=name, mapping=records.mapping.name, summary=summary, role=records.mapping.role, ignored=records.ignored,
-                    unmeasured=records.mapping.is_unmeasured, unknown=names.take(),
+                    path=name, mapping=records.mapping.name, name=records.name, summary=summary, role=records.mapping.role,
+                    ignored=records.ignored, unmeasured=records.mapping.is_unmeasured, unknown=names.take(),
                 )
             )  # fmt: skip
     with ThreadPoolExecutor(max_workers=1) as beside:
@@ -121,8 +127,9 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
     now_us = since_1970_us(now)
     for path in _files(paths):
         name = _name(path)
-        with _reported(name, reports), _opened(path, mappings, limit=CHECKED_ROWS) as records:
+        with _reported(name, reports), _opened(path, mappings, name=options.name, limit=CHECKED_ROWS) as records:
             chunk = Judge(records, now_us=now_us).first_chunk(min(records.records, CHECKED_ROWS))
+            is_gateway = records.mapping.role is Role.GATEWAY
             summary = Summary(
                 read=chunk.read, new=chunk.events, refused=chunk.refused, skipped=chunk.skipped, clamped=chunk.clamped,
                 earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
@@ -130,8 +137,9 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
             reports.append(
                 FileReport(
                     path=name, mapping=records.mapping.name, summary=summary, role=records.mapping.role, ignored=records.ignored,
-                    unmeasured=records.mapping.is_unmeasured, refused_rows=chunk.first_refused(SHOWN_ROWS),
-                    sample=chunk.first_events(SHOWN_ROWS), repeated=chunk.repeated(),
+                    unmeasured=records.mapping.is_unmeasured, refused_rows=chunk.first_refused(SHOWN_ROWS, waiting=not is_gateway),
+                    sample=chunk.first_events(SHOWN_ROWS, waiting=is_gateway), repeated=chunk.repeated(),
+                    waiting=chunk.refused[Reason.USAGE_MISSING] if is_gateway else 0, unseen=records.records - chunk.read,
                 )
             )  # fmt: skip
             chunk.close()
@@ -179,26 +187,31 @@ def _name(path: str) -> str:
 
 
 @contextmanager
-def _opened(path: str, mappings: tuple[Mapping, ...], *, limit: int | None = None) -> Iterator[RecordFile]:
-    """The records of the file, or of standard input, a pipe or a database, which is put into a temporary file first. Of a database only
-    `limit` are fetched."""
+def _opened(path: str, mappings: tuple[Mapping, ...], *, name: str | None, limit: int | None = None) -> Iterator[RecordFile]:
+    """The records of the file, or of standard input, a pipe or a database, which is put into a temporary file first. `name` is what
+    the file is called, if it is not by its own. Of a database only `limit` are fetched."""
     if is_url(path):
         with _fetched(path, mappings, limit) as records:
             yield records
         return
     if path != "-" and not _is_stream(path):
-        with open_records(Path(path), mappings) as records:
+        with open_records(Path(path), mappings, name=name) as records:
             _check_is_telemetry(path, records)
             yield records
         return
     # A stream can be read once only; the copy's name is what messages call it.
-    with tempfile.TemporaryDirectory(prefix="ledger-stream-") as folder:
+    with scratch_folder("ledger-stream-") as folder:
         copy = Path(folder, "stdin" if path == "-" else Path(path).name)
         shown = "stdin" if path == "-" else path
         with errors_named(shown), copy.open("wb") as spooled, standard_input() if path == "-" else open(path, "rb") as stream:
             shutil.copyfileobj(stream, spooled)
-        with _opened_copy(copy, mappings, shown=shown) as records:
+        with _opened_copy(copy, mappings, shown=shown, name=name) as records:
             _check_is_telemetry(path, records)
+            if name is None and records.mapping.is_identified_by_file:
+                raise LedgerError(
+                    f"{shown}: the format {records.mapping.name} makes ids of the file's name, and a stream has none",
+                    cure="add --name NAME, the name of the file that it comes from, or save it to a file and load that",
+                )
             yield records
 
 
@@ -206,7 +219,7 @@ def _opened(path: str, mappings: tuple[Mapping, ...], *, limit: int | None = Non
 def _fetched(url: str, mappings: tuple[Mapping, ...], limit: int | None) -> Iterator[RecordFile]:
     """The spend logs of a LiteLLM proxy, from its database: by the mapping of that name, or the one that the user wrote."""
     mapping = next((one for one in mappings if one.name == SPEND_LOGS), mappings[0])
-    with tempfile.TemporaryDirectory(prefix="ledger-stream-") as folder:
+    with scratch_folder("ledger-stream-") as folder:
         copy = Path(folder, f"{TABLE}.jsonl")
         with copy.open("wb") as spooled:
             write_spend_logs(url, mapping, spooled, limit=limit)
@@ -215,10 +228,10 @@ def _fetched(url: str, mappings: tuple[Mapping, ...], limit: int | None) -> Iter
 
 
 @contextmanager
-def _opened_copy(copy: Path, mappings: tuple[Mapping, ...], *, shown: str) -> Iterator[RecordFile]:
+def _opened_copy(copy: Path, mappings: tuple[Mapping, ...], *, shown: str, name: str | None = None) -> Iterator[RecordFile]:
     """The records of a temporary file that messages call something else."""
     try:
-        with open_records(copy, mappings) as records:
+        with open_records(copy, mappings, name=name) as records:
             yield records
     except LedgerError as error:
         raise LedgerError(error.message.replace(str(copy), shown), cure=error.cure, exit_code=error.exit_code) from error

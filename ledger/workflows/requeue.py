@@ -223,6 +223,7 @@ class Requeue:
                 batch_id=batch_id, source=group.rows[0].source, content_sha256=hashlib.sha256(content.encode()).hexdigest(),
                 mapping=group.mapping.name, mapping_sha256=group.mapping.sha256, chunk=0, chunk_rows=len(told), read=len(told), **known,
                 refused=counts.total(), clamped=clamped, requests_joined=joined, loaded_at=now, author=self.author,
+                given=dict(group.mapping.given.texts()),
             ),
         )  # fmt: skip
         return done, changes

@@ -187,3 +187,30 @@ def test_a_check_counts_rows_that_have_the_id_of_an_earlier_one(tmp_path: Path) 
     ).stdout  # fmt: skip
     (checked,) = json.loads(without_database("ingest", "--check", "--format", "json", file).stdout)["files"]
     assert checked["repeated"] == {"identical": 2, "differing": 1}
+
+
+def test_a_check_says_how_many_rows_it_does_not_show(tmp_path: Path) -> None:
+    rows = [*(row(request_id=f"r{n}") for n in range(1_200)), row(request_id="")]
+    said = without_database("ingest", "--check", write_rows(tmp_path / "long.csv", [row(request_id="")] * 5 + rows)).stdout
+    assert said.count("  line ") == 3
+    assert said.splitlines()[-1] == "  more rows: 2 refused, 992 that would be stored, 206 behind them, not looked at"
+
+
+def test_a_check_of_a_gateways_log_says_which_rows_wait_for_their_engine(tmp_path: Path) -> None:
+    log = written(tmp_path / "gateway.jsonl", [gateway("g"), gateway("h"), gateway("")])
+    said = without_database("ingest", "--check", "--mapping", MAPPINGS / "gateway-half.yaml", log).stdout
+    assert "3 looked at = 0 fit + 2 waiting for their engine + 1 refused (1 missing_field); 2026" in said
+    assert "usage_missing" not in said and said.count("  would store as gateway's half: ") == 2
+    assert "  2 without tokens: they wait for their engine's rows, so load the engine's log as well\n" in said
+
+
+def test_a_load_says_where_refused_rows_are_and_which_stand_there_once(tmp_path: Path, run_ledger: RunLedger) -> None:
+    file = write_rows(tmp_path / "my rows.csv", [row(request_id=""), row(request_id=""), row(request_id="", tokens=11), row()])
+    assert run_ledger("ingest", file).stdout.splitlines()[1:] == [
+        "  no contract covers the requests of acme (1)",
+        "  2 new in quarantine; `ledger quarantine list --file 'my rows.csv'` shows them",
+        "  1 not added to quarantine: a row of which the same is kept stands there already",
+    ]
+    assert len(run_ledger("quarantine", "list", "--file", "my rows.csv").stdout.splitlines()) == 2
+    again = run_ledger("ingest", file)
+    assert "new in quarantine" not in again.stdout and "  3 not added to quarantine: " in again.stdout

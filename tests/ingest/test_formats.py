@@ -26,7 +26,7 @@ NOW_US = instant_us("2026-06-01T00:00:00Z")
 ACCOUNT = Given(account="acct", model="mdl")
 START_TEXT = "2026-05-06T00:00:00+08:00"
 START = Given(account="acct", model="mdl", start_us=instant_us(START_TEXT))
-STEP = replace(START, step_us=1_500_000)
+STEP = replace(START, model=None, step_us=1_500_000)  # the model of llmperf is the name of its file
 NONE = (None, None, None)  # nothing measured, or counted
 
 # request id, account, model, received at, ttft_us, e2e_us, input tokens (cached ones among them), cached ones, output tokens, status

@@ -215,12 +215,12 @@ def test_standard_input_and_a_missing_account(tmp_path: Path, database_url: str,
     assert query("SELECT account, source FROM event JOIN batch USING (batch_id)") == [{"account": "acme", "source": "stdin"}]
 
 
-def test_content_loaded_under_another_mapping_is_refused_without_again(tmp_path: Path, run_ledger: Run) -> None:
+def test_content_loaded_with_other_options_is_refused_without_again(tmp_path: Path, run_ledger: Run) -> None:
     file = write_rows(tmp_path / "rows.csv", [row()])
     assert run_ledger("ingest", file).exit_code == 0
     refused = run_ledger("ingest", "--account", "b", file)
     assert refused.exit_code == 1
-    assert "was loaded under another mapping (canonical)" in refused.stderr
+    assert "was loaded with other options: no --account then, b now" in refused.stderr
     again = run_ledger("ingest", "--account", "b", "--again", file, "--format", "json")
     assert (again.exit_code, totals(again.stdout)) == (0, counts(read=1, duplicate=1))
 

@@ -12,6 +12,8 @@ from ledger.ingest.reading.json_file import JsonFile
 from ledger.ingest.reading.line_file import LONGEST_MEAN_BYTES
 from ledger.ingest.reading.opening import open_records
 from ledger.ingest.unfolding import Broken, listed, unfolding_of, vllm_bench
+from tests.conftest import RunLedger
+from tests.ingest.gateway_logs import vllm_span, write_vllm_traces
 
 HARD = r'{"t": "}\"]{[\\", "u": "ü", "n": [{"a": {}}, []], "e": {}}'
 LISTED = {
@@ -138,3 +140,21 @@ def test_records_that_stood_on_one_line_keep_its_number_in_any_span(tmp_path: Pa
                 rows = chunk.connection.execute("SELECT line, record, right(record_id, 1), reason FROM judged ORDER BY record")
                 found += rows.fetchall()
     assert found == [(1, 1, "1", None), (1, 2, "2", None), (1, 3, "3", None), (2, 4, None, "bad_text"), (3, 5, "4", None)]
+
+
+@pytest.mark.parametrize("signal", ["resourceLogs", "resourceMetrics", "resourceProfiles"])
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_line_of_another_signal_among_traces_is_skipped_and_named(signal: str, place: int, tmp_path: Path, run_ledger: RunLedger) -> None:
+    file = write_vllm_traces(tmp_path / "mixed.jsonl", [vllm_span("0" * 31 + "a", "0" * 15 + "1", "chatcmpl-l1", 1778033730 * 10**9)])
+    lines = [file.read_text(), json.dumps({signal: [{"scopeLogs": []}]}) + "\n"]
+    file.write_text(lines[place] + lines[1 - place])
+    total = json.loads(run_ledger("ingest", file, "--format", "json").stdout)["total"]
+    assert (total["read"], total["merged"], total["refused"], total["skipped"]) == (2, 1, 0, {"other_signal": 1})
+
+
+def test_spans_with_long_prompts_need_no_more_memory_than_others(tmp_path: Path, run_ledger: RunLedger) -> None:
+    spans = [vllm_span(f"{n + 1:032x}", f"{n + 1:016x}", f"chatcmpl-{n}", 1778033730 * 10**9) for n in range(200)]
+    for span in spans:
+        span["attributes"].append({"key": "gen_ai.prompt", "value": {"stringValue": "a" * 900_000}})
+    file = write_vllm_traces(tmp_path / "long.jsonl", spans)
+    assert json.loads(run_ledger("ingest", file, "--format", "json").stdout)["total"]["merged"] == 200

@@ -36,6 +36,8 @@ def choose_mapping(
         and set(mapping.identify) <= set(fields)
     ]
     found = _most_specific(fitting)
+    if any(one.mapping.unfolding and not one.mapping.refusal for one in found):  # records of other kinds among those that are loaded
+        found = [one for one in found if not one.mapping.refusal]
     if len({one.mapping.name for one in found}) == 1:
         mapping, fields, _ = found[0]
         if mapping.refusal is not None:

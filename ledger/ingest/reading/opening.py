@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import duckdb
 
@@ -16,6 +15,7 @@ from ledger.ingest.mapping import Mapping
 from ledger.ingest.reading.recognition import open_recognised
 from ledger.ingest.reading.record_file import RecordFile
 from ledger.ingest.reading.scratch import connect_scratch, lacks_memory, lacks_room
+from ledger.ingest.reading.scratch_folder import scratch_folder
 from ledger.ingest.reading.source_file import SOURCE_LINK, SourceFile
 
 MEMORY_STEPS_MB = (96, 384, 1024)  # 2,048 lines are held at once, and a line may be 2 MB: what long ones need is found by trying
@@ -33,15 +33,15 @@ def open_records(path: Path, mappings: tuple[Mapping, ...], *, name: str | None 
         path.name.encode()
     except UnicodeEncodeError as error:
         raise LedgerError(f"{path}: the name of the file is not UTF-8", cure="rename it") from error
-    with TemporaryDirectory(prefix="ledger-ingest-") as folder, errors_named(path):
-        state, link = FileState.of(path), Path(folder, SOURCE_LINK)
+    with errors_named(path), scratch_folder("ledger-ingest-") as folder:
+        state, link = FileState.of(path), folder / SOURCE_LINK
         with path.open("rb"):
             pass
         link.symlink_to(path.resolve())
         try:
             with ThreadPoolExecutor(max_workers=1) as beside:
                 digest = beside.submit(_sha256, path)
-                opened = _opened(path, Path(folder), mappings)
+                opened = _opened(path, folder, mappings)
             with closing(opened.connection):
                 state.check()
                 yield replace(opened, name=name or path.name, sha256=digest.result(), state=state)
@@ -81,7 +81,10 @@ def _in_words(error: duckdb.Error, path: Path, link: Path) -> LedgerError:
     if lacks_room(error):
         return no_room(path)
     if lacks_memory(error):
-        return LedgerError(f"{path}: its lines are too long", cure="leave out prompts and answers, or split it")
+        return LedgerError(
+            f"{path}: its lines are too long to be read together, 2,048 of which may have some 100 MB",
+            cure="leave out prompts and answers, or split it into files of fewer lines",
+        )
     reason = str(error).splitlines()[0].replace(str(link), path.name)
     return LedgerError(f"{path}: {reason}", cure="check that the file is whole")
 

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ledger.ingest.unfolding import Broken
+from ledger.ingest.unfolding.long_texts import without_long_texts
 
 LARGEST_BYTES = 64_000_000
 LONG_RECORD_BYTES = 1_000_000  # beyond which texts that no column could hold are left out, since a line is at most 2 MB
-LONGEST_TEXT = 10_000
 
 _LISTS = frozenset({b"data", b"observations"})
 _ENVELOPE = frozenset({"data", "meta", "status", "object", "success", "error"})  # what may stand beside an object under `data`
@@ -181,17 +181,5 @@ def _on_one_line(record: bytes) -> bytes:
     """The record without line ends, which JSON has only between its parts."""
     if len(record) > LONG_RECORD_BYTES:
         found = _read(record)
-        record = json.dumps(_without_long_texts(found)).encode() if found else record
+        record = json.dumps(without_long_texts(found)).encode() if found else record
     return record.replace(b"\r", b" ").replace(b"\n", b" ")
-
-
-def _without_long_texts(value: object) -> object:
-    match value:
-        case dict():
-            return {key: _without_long_texts(inner) for key, inner in value.items()}
-        case list():
-            return [_without_long_texts(inner) for inner in value]
-        case str() if len(value) > LONGEST_TEXT:
-            return ""
-        case _:
-            return value

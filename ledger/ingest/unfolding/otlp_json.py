@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ledger.errors import LedgerError
+from ledger.ingest.unfolding.long_texts import LONGEST_TEXT, without_long_texts
 
 LARGEST_DOCUMENT_BYTES = 64_000_000  # of a line, or of a document over many lines
 
@@ -72,8 +73,11 @@ def records(document: object) -> Iterator[bytes]:
 
 
 def flat_record(span: Object, resource: str) -> bytes:
-    """One record; `resource`, which many spans share, is JSON already."""
-    return f'{json.dumps(span)[:-1]}, "resource": {resource}}}'.encode()
+    """One record, without long texts; `resource`, which many spans share, is JSON already."""
+    text = json.dumps(span)
+    if len(text) > LONGEST_TEXT:
+        text = json.dumps(without_long_texts(span))
+    return f'{text[:-1]}, "resource": {resource}}}'.encode()
 
 
 def _of_scope(scope_spans: Any, resource: str) -> Iterator[bytes]:

@@ -1,0 +1,76 @@
+"""What was loaded of a file's content before: the chunks behind which a load goes on, or why it is refused.
+
+Takes an open file and the batches of its content. Rows that a second load would read differently become conflicts, and rows that the
+file's name identifies would be new ones under another name: nobody wants either without saying so. Source: specification, section 2.
+"""
+
+import shlex
+from collections.abc import Iterator
+
+from ledger.errors import LedgerError
+from ledger.ingest.given import Asked, Given
+from ledger.ingest.mapping import Mapping, filled_sha256
+from ledger.ingest.reading.record_file import RecordFile, file_stem
+from ledger.store.connection import Connection
+from ledger.store.events import Batch, committed_batches
+
+
+def committed_chunks(connection: Connection, records: RecordFile, *, chunk_rows: int, again: bool) -> dict[int, Batch]:
+    """The first batch of each chunk of this content that was loaded under this mapping and, where it identifies rows, this name.
+
+    Raises LedgerError if the content was loaded in another way, unless it is to be loaded `again`.
+    """
+    mapping = records.mapping
+    before = committed_batches(connection, records.sha256)
+    alike = [batch for batch in before if batch.mapping_sha256 == mapping.sha256]
+    if not again and len(alike) < len(before):
+        _refuse_other_reading(records, next(batch for batch in reversed(before) if batch.mapping_sha256 != mapping.sha256))
+    if mapping.is_identified_by_file:
+        named = [batch for batch in alike if file_stem(batch.source) == file_stem(records.name)]
+        if not again and alike and not named:
+            _refuse_other_name(records, alike[0])
+        alike = named
+    return {batch.chunk: batch for batch in reversed(alike) if batch.chunk_rows == chunk_rows}
+
+
+def _refuse_other_reading(records: RecordFile, then: Batch) -> None:
+    raise LedgerError(
+        f"{records.name}: this content was loaded {_other_reading(then, records.mapping)}; {_load(then)}",
+        cure="rows that the two read differently will be conflicts; --again loads it all the same",
+    )
+
+
+def _refuse_other_name(records: RecordFile, then: Batch) -> None:
+    raise LedgerError(
+        f"{records.name}: this content was loaded {_load(then)}, and the format {records.mapping.name} makes ids of the file's name: "
+        "each request would be billed twice",
+        cure=f"--name {shlex.quote(then.source)} loads what that load may have left; --again loads all of it, as new requests",
+    )
+
+
+def _load(batch: Batch) -> str:
+    at = batch.loaded_at.isoformat(timespec="seconds").replace("+00:00", "Z")
+    return f"as {batch.source} by {batch.author} at {at} (load {batch.batch_id})"
+
+
+def _other_reading(then: Batch, mapping: Mapping) -> str:
+    """How the mapping then differs from this one, in words."""
+    if then.mapping != mapping.name:
+        return f"under another mapping ({then.mapping})"
+    if then.given is None:
+        return f"under another text of the mapping {mapping.name}, or with other options"
+    given = Given.of_texts(then.given)
+    options = f"with other options: {', '.join(_differing(given, mapping.given))}" if given != mapping.given else ""
+    if filled_sha256(mapping.text_sha256, given) == then.mapping_sha256:
+        return options
+    return f"under another text of the mapping {mapping.name}" + (f", and {options}" if options else "")
+
+
+def _differing(then: Given, now: Given) -> Iterator[str]:
+    before, after = then.shown(), now.shown()
+    for asked in Asked:
+        match before.get(asked), after.get(asked):
+            case None, str(given):
+                yield f"no --{asked} then, {given} now"
+            case str(given), other if other != given:
+                yield f"--{asked} {given} then, {other or 'none'} now"

@@ -1,0 +1,169 @@
+"""Content that was loaded before: under its name it adds nothing, under another name, mapping or option it is refused without --again."""
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ledger.ingest.mapping_file import built_in_mappings
+from tests.ingest.sample_rows import counts, row, totals, write_rows
+
+Run = Callable[..., Any]
+Query = Callable[[str], list[dict[str, Any]]]
+
+TRACE = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(f"2023-11-16 18:15:{n:02}.000,{n},5\n" for n in range(10))
+AZURE = ("--account", "acme", "--model", "m")
+NOW = "2026-05-06T10:00:00Z"
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """Ten requests that have no ids of their own."""
+    file = tmp_path / "trace-a.csv"
+    file.write_text(TRACE)
+    return file
+
+
+def load(run_ledger: Run, file: Path | str, *options: str) -> dict[str, Any]:
+    """The totals of a load that succeeds."""
+    done = run_ledger("ingest", *AZURE, *options, file, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    return totals(done.stdout)
+
+
+def test_the_formats_whose_ids_are_the_files_name_and_a_number() -> None:
+    found = {name for name, mapping in built_in_mappings().items() if mapping.is_identified_by_file}
+    assert found == {"azure-trace", "burstgpt", "llmperf", "mooncake", "vllm-bench"}
+
+
+def test_content_without_ids_is_refused_under_another_name_and_loaded_with_again(trace: Path, run_ledger: Run, query: Query) -> None:
+    assert run_ledger("ingest", *AZURE, "--author", "jane", trace, now=NOW).exit_code == 0
+    renamed = trace.rename(trace.with_name("trace-b.csv"))
+    refused = run_ledger("ingest", *AZURE, renamed)
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    [first, cure] = refused.stderr.splitlines()
+    [[load_id]] = [found.values() for found in query("SELECT batch_id FROM batch")]
+    assert first == (
+        "error: trace-b.csv: this content was loaded as trace-a.csv by jane at 2026-05-06T10:00:00Z "
+        f"(load {load_id}), and the format azure-trace makes ids of the file's name: each request would be billed twice"
+    )
+    assert "--again" in cure and "--name trace-a.csv" in cure
+    assert query("SELECT count(*) FROM event") == [{"count": 10}]
+    assert load(run_ledger, renamed, "--name", "trace-a.csv") == counts(read=10, duplicate=10)
+    assert load(run_ledger, renamed, "--again") == counts(read=10, new=10)
+    assert load(run_ledger, renamed) == counts(read=10, duplicate=10)  # the name is known now
+
+
+def test_folders_and_endings_are_no_part_of_a_name(trace: Path, run_ledger: Run) -> None:
+    load(run_ledger, trace)
+    (trace.parent / "other").mkdir()
+    assert load(run_ledger, trace.rename(trace.parent / "other" / "trace-a.txt")) == counts(read=10, duplicate=10)
+
+
+def test_rows_with_ids_of_their_own_are_duplicates_under_any_name(tmp_path: Path, run_ledger: Run) -> None:
+    file = write_rows(tmp_path / "a.csv", [row()])
+    assert run_ledger("ingest", file).exit_code == 0
+    assert totals(run_ledger("ingest", file.rename(tmp_path / "b.csv"), "--format", "json").stdout) == counts(read=1, duplicate=1)
+
+
+@pytest.fixture
+def killed(trace: Path, run_ledger_process: Run, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The trace, of which a load that was killed has committed the first four requests."""
+    monkeypatch.setenv("LEDGER_CHUNK_ROWS", "4")
+    assert run_ledger_process("ingest", *AZURE, trace, env={"LEDGER_FAULT": "ingest.after_commit"}).returncode == -signal.SIGKILL
+    return trace
+
+
+def test_what_a_crash_left_of_a_trace_goes_on_under_its_name_alone(killed: Path, run_ledger: Run, query: Query) -> None:
+    other = killed.with_name("trace-b.csv")
+    other.write_text(TRACE)
+    assert "loaded as trace-a.csv" in run_ledger("ingest", *AZURE, other).stderr
+    assert load(run_ledger, killed) == counts(read=10, new=10)  # four then, six now
+    assert query("SELECT count(*) FROM event") == [{"count": 10}]
+
+
+def test_the_first_chunk_of_another_name_does_not_count_for_this_one(killed: Path, run_ledger: Run, query: Query) -> None:
+    other = killed.rename(killed.with_name("trace-b.csv"))
+    assert load(run_ledger, other, "--again") == counts(read=10, new=10)
+    assert query("SELECT count(*) FROM event") == [{"count": 14}]
+
+
+def test_standard_input_without_ids_needs_a_name(trace: Path, run_ledger_process: Run, query: Query) -> None:
+    refused = run_ledger_process("ingest", *AZURE, "-", input=TRACE)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "stdin: the format azure-trace makes ids of the file's name, and a stream has none" in refused.stderr
+    assert "--name" in refused.stderr
+    done = run_ledger_process("ingest", *AZURE, "--name", "trace-a.csv", "-", input=TRACE)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert query("SELECT DISTINCT source, split_part(request_id, '/', 1) AS stem FROM event JOIN batch USING (batch_id)") == [
+        {"source": "trace-a.csv", "stem": "trace-a"}
+    ]
+    again = run_ledger_process("ingest", *AZURE, trace, "--format", "json")
+    assert totals(again.stdout) == counts(read=10, duplicate=10)
+
+
+def test_a_check_of_standard_input_asks_for_the_name_too(run_ledger_process: Run) -> None:
+    assert "--name" in run_ledger_process("ingest", "--check", *AZURE, "-", input=TRACE).stderr
+
+
+@pytest.mark.parametrize("name", ["", "a/b.csv", "..", "a\0b", "n" * 201])
+def test_a_name_that_no_file_can_have_is_refused(name: str, trace: Path, run_ledger: Run) -> None:
+    refused = run_ledger("ingest", *AZURE, "--name", name, trace)
+    assert (refused.exit_code, "--name" in refused.stderr) == (2, True)
+
+
+def test_a_name_is_that_of_one_file(trace: Path, run_ledger: Run) -> None:
+    for paths in ((trace, trace), (trace.parent,)):
+        refused = run_ledger("ingest", *AZURE, "--name", "t.csv", *paths)
+        assert (refused.exit_code, "--name" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "told"),
+    [
+        ((), ("--account", "acme"), "with other options: no --account then, acme now"),
+        (("--account", "acme"), (), "with other options: --account acme then, none now"),
+        (("--account", "acme", "--model", "m"), ("--account", "b", "--model", "m"), "with other options: --account acme then, b now"),
+    ],
+)  # fmt: skip
+def test_the_option_that_differs_is_named(
+    before: tuple[str, ...], now: tuple[str, ...], told: str, tmp_path: Path, run_ledger: Run
+) -> None:
+    file = write_rows(tmp_path / "rows.csv", [row()])
+    assert run_ledger("ingest", *before, file).exit_code == 0
+    refused = run_ledger("ingest", *now, file)
+    assert refused.exit_code == 1 and told in refused.stderr
+
+
+def test_the_start_that_differs_is_told_as_an_instant(tmp_path: Path, run_ledger: Run) -> None:
+    file = tmp_path / "trace.jsonl"
+    file.write_text(json.dumps({"timestamp": 0, "input_length": 1, "output_length": 2, "hash_ids": [1]}) + "\n")
+    assert run_ledger("ingest", *AZURE, "--start", "2026-05-01T00:00:00Z", file).exit_code == 0
+    refused = run_ledger("ingest", *AZURE, "--start", "2026-05-01T08:00:00Z", file)
+    assert "--start 2026-05-01T00:00:00Z then, 2026-05-01T08:00:00Z now" in refused.stderr
+
+
+def test_another_text_of_the_mapping_is_told_as_such(tmp_path: Path, run_ledger: Run) -> None:
+    file = write_rows(tmp_path / "rows.csv", [row()])
+    mapping = tmp_path / "ours.yaml"
+    mapping.write_text(
+        "schema: ledger/mapping/v1\nname: ours\nidentify: [account, request_id]\ncolumns:\n  account: account\n  request_id: request_id\n"
+        "  model: model\n  received_at: {value: received_at, unit: rfc3339}\n  input_tokens: input_tokens\n  output_tokens: output_tokens\n"
+    )
+    assert run_ledger("ingest", "--mapping", mapping, file).exit_code == 0
+    mapping.write_text(mapping.read_text().replace("model: model", "model: lower(model)"))
+    assert "under another text of the mapping ours" in run_ledger("ingest", "--mapping", mapping, file).stderr
+    assert "under another mapping (ours)" in run_ledger("ingest", file).stderr
+
+
+def test_an_option_that_a_format_can_never_use_is_refused(tmp_path: Path, run_ledger: Run) -> None:
+    file = tmp_path / "my-model.jsonl"
+    fields = {"error_code": None, "ttft_s": 0.1, "end_to_end_latency_s": 0.5, "number_input_tokens": 3, "number_output_tokens": 4}
+    file.write_text(json.dumps(fields) + "\n")
+    options = ("--account", "acme", "--start", "2026-05-01T00:00:00Z", "--step", "1s")
+    refused = run_ledger("ingest", *options, "--model", "m", file)
+    assert refused.exit_code == 1 and "the format llmperf gives each row its model itself, and --model is for rows" in refused.stderr
+    assert run_ledger("ingest", *options, file).exit_code == 0
