@@ -21,6 +21,7 @@ from ledger.cli.main import cli
 from ledger.store.database import Database, connect, open_database
 from ledger.store.embedded import Server, running_server, stop_server
 from ledger.store.migration import upgrade
+from tests.ingest.halves import Halves
 
 ROOT = Path(__file__).parents[1]
 TEMPLATE = "template_ledger"
@@ -129,6 +130,17 @@ def query(database_url: str) -> Callable[[str], list[dict[str, Any]]]:
     return run
 
 
+@pytest.fixture
+def rows_of(database_url: str) -> Callable[[str], list[tuple[Any, ...]]]:
+    """`rows_of("select ...")` on the fresh database: the same as tuples."""
+
+    def run(statement: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(database_url) as connection:
+            return connection.execute(statement.encode()).fetchall()
+
+    return run
+
+
 RunLedger = Callable[..., Result]
 
 
@@ -136,6 +148,12 @@ RunLedger = Callable[..., Result]
 def run_ledger(database_url: str) -> RunLedger:
     """`run_ledger("settle", "2026-05", now="...")` in this process, on the fresh database; an unforeseen exception fails the test."""
     return ledger_on(database_url)
+
+
+@pytest.fixture
+def halves(tmp_path: Path, run_ledger: RunLedger, query: Callable[[str], list[dict[str, Any]]]) -> Halves:
+    """Loads rows of a gateway and of an engine into the fresh database."""
+    return Halves(tmp_path, run_ledger, query)
 
 
 def ledger_on(url: str) -> RunLedger:

@@ -22,8 +22,15 @@ from ledger.workflows.correct import correct_request
 from ledger.workflows.void import IdFile, VoidedMany, void_many, void_request
 
 SHOWN_GROUPS = 40
+LARGEST_STATUS = 2**31 - 1  # that can be stored
 
 _reason = click.option("--reason", metavar="TEXT", required=True, callback=said, help="Why; it is kept with the entry.")
+
+
+def _status(_ctx: click.Context, _parameter: click.Parameter, number: int | None) -> int | None:
+    if number is not None and abs(number) > LARGEST_STATUS:
+        raise click.BadParameter("an HTTP status is a small whole number, such as 503")
+    return number
 
 
 @click.command()
@@ -33,7 +40,7 @@ _reason = click.option("--reason", metavar="TEXT", required=True, callback=said,
 @click.option("--skip-unknown", is_flag=True, help="With --ids: leave out ids that no request has.")
 @click.option("--model", metavar="NAME", help="Requests of this model, as served.")
 @click.option("--node", metavar="NAME", help="Requests of this node.")
-@click.option("--status", type=click.IntRange(-(2**31), 2**31 - 1), metavar="NUMBER", help="Requests with this HTTP status.")
+@click.option("--status", type=int, callback=_status, metavar="NUMBER", help="Requests with this HTTP status.")
 @click.option("--from", "start", metavar="INSTANT", callback=instant, help="Requests received at or after it: 2026-05-06T10:00:00+08:00.")
 @click.option("--until", "end", metavar="INSTANT", callback=instant, help="Requests received before it.")
 @click.option("--file", "source", metavar="NAME", help="Requests loaded from the file of this name, without folders.")

@@ -5,10 +5,12 @@ from datetime import datetime
 
 import click
 
+from ledger.cli.kept_apart import apart_json, apart_lines
 from ledger.cli.options import echo_json, format_option, pass_database
 from ledger.cli.output import echo, wrapped
 from ledger.cli.refused_row import row_json
 from ledger.documents.number import instant_text
+from ledger.ingest.event_rules import Reason
 from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.store.histories import Load, StoredObservation, StoredRevision, Withdrawal
@@ -69,10 +71,13 @@ def _history_lines(history: RequestHistory, asked_id: str) -> Iterator[str]:
     for observation in history.observations:
         of = "" if observation.record_id == observation.request_id else f" of {observation.request_id}"
         yield f"  {observation.role}'s row {observation.record_id}{of}"
-        yield f"    {_load_words(observation.load)}{', repaired' if observation.repaired else ''}"
+        yield f"    {_load_words(observation.load, observation.line)}{', repaired' if observation.repaired else ''}"
         links = [f"{name}={value}" for name, value in (("trace", observation.trace), ("header", observation.header)) if value is not None]
         told = [*links, *(f"{name}={_words(value)}" for name, value in observation.fields.items() if _is_told(name, value))]
         yield from wrapped(", ".join(told))
+    if history.apart:
+        waiting = next((row.quarantine_id for row in history.refused if row.resolution is None and row.reason != Reason.CONFLICT), None)
+        yield from apart_lines(history.apart, account=history.account, waiting_id=waiting)
     if history.refused:
         yield "in quarantine"
     for row in history.refused:
@@ -85,8 +90,9 @@ def _is_told(name: str, value: object) -> bool:
     return value is not None and (value is not False or name not in _TELLING)
 
 
-def _load_words(load: Load) -> str:
-    made = "corrected" if load.mapping == load.source == "correct" else f"a line of {load.source} under the mapping {load.mapping}"
+def _load_words(load: Load, line: int | None = None) -> str:
+    place = "a line" if line is None else f"line {line}"
+    made = "corrected" if load.mapping == load.source == "correct" else f"{place} of {load.source} under the mapping {load.mapping}"
     return f"{made}, by {load.author} at {instant_text(load.loaded_at)} (load {load.batch_id})"
 
 
@@ -130,6 +136,7 @@ def _history_json(history: RequestHistory) -> dict[str, object]:
             for one in history.revisions
         ],
         "halves": [_observation_json(one) for one in history.observations],
+        "kept_apart": apart_json(history.apart),
         "quarantine": [row_json(one) for one in history.refused],
     }
 

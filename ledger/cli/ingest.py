@@ -12,6 +12,7 @@ import click
 
 from ledger.cli.options import author_option, echo_json, format_option, parsed
 from ledger.cli.output import echo, wrapped
+from ledger.cli.unknown import unknown_texts
 from ledger.contract.scalar import parse_duration
 from ledger.documents.number import instant_text
 from ledger.ingest.event_rules import Reason
@@ -41,7 +42,6 @@ Examples:
 """
 
 _SHOWN_FIRST = ("account", "request_id", "model", "received_at", "status")
-SHOWN_NAMES = 10  # accounts, models or queues of a file that no contract knows
 LONGEST_FILE_NAME = 200  # characters
 
 
@@ -155,7 +155,7 @@ def _print_text(reports: list[FileReport], total: Summary, *, check: bool) -> No
         echo(f"{report.path} ({report.mapping}): {_summary_text(report.summary, check=check, waiting=report.waiting)}")
         if report.unmeasured:
             echo(f"  a file of the format {report.mapping} has no latency: its requests are priced as not measured")
-        for text in (*_unknown_texts(report.unknown), *_next_steps(report, check=check)):
+        for text in (*unknown_texts(report.unknown), *_next_steps(report, check=check)):
             echo(f"  {text}")
         for line, reason, detail in report.refused_rows:
             echo(f"  line {line}: {reason}: {detail}")
@@ -245,23 +245,6 @@ def _named(counts: Iterable[tuple[str, int]]) -> str:
     """` (2 bad_number, 1 future)`; empty if there are none."""
     named = ", ".join(f"{count:,} {name}" for name, count in sorted(counts) if count)
     return f" ({named})" if named else ""
-
-
-def _unknown_texts(unknown: Unknown) -> Iterator[str]:
-    """What the contracts do not know, most frequent first."""
-    accounts = [f"{account} ({count:,})" for account, count in unknown.unassigned.most_common()]
-    if accounts:
-        yield f"no contract covers the requests of {_first(accounts)}"
-    of_version: dict[tuple[str, int, str], list[str]] = {}
-    for (contract_id, version, what, name), count in unknown.unpriced.most_common():
-        of_version.setdefault((contract_id, version, what), []).append(f"{name} ({count:,})")
-    for (contract_id, version, what), names in sorted(of_version.items()):
-        yield f"{contract_id} version {version} has no {what} {_first(names)}"
-
-
-def _first(names: list[str]) -> str:
-    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
-    return ", ".join(names[:SHOWN_NAMES]) + more
 
 
 def _report_json(report: FileReport) -> dict[str, object]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from ledger.cli.kept_apart import apart_json, apart_lines
 from ledger.cli.options import (
     LARGEST_ID,
     author_option,
@@ -233,6 +234,9 @@ def _history_lines(history: RowHistory) -> Iterator[str]:
         yield printable(f"{instant_text(row.resolved_at)} {row.resolution} by {row.resolved_by}: {row.resolution_reason}")
     else:
         yield "waits for somebody"
+        if history.apart:
+            account, apart = history.apart
+            yield from (printable(line) for line in apart_lines(apart, account=account, waiting_id=row.quarantine_id))
         yield from (printable(f"  {step}") for step in _next_steps(row))
 
 
@@ -254,6 +258,7 @@ def _history_json(history: RowHistory) -> dict[str, object]:
         "mapping": row.mapping,
         "refused_at": instant_text(row.loaded_at),
         "refused_by": row.loaded_by,
+        "kept_apart": apart_json(history.apart and history.apart[1]),
         "sent_in_again": [
             {
                 "at": instant_text(again.at),

@@ -11,10 +11,13 @@ from ledger.cli.options import author_option, echo_json_each, format_option, pas
 from ledger.cli.output import echo
 from ledger.cli.quarantine import hint_account, row_filters, row_ids
 from ledger.cli.refused_row import outcome_words, rows_words
+from ledger.cli.unknown import unknown_texts
+from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.store.quarantine import RowFilter
 from ledger.workflows.repair import export_rows, requeue_table, write_table
 from ledger.workflows.requeue import ACCEPTED, DUPLICATE, RESOLVED, SKIPPED, UNCHANGED, Requeued, requeue_rows
+from ledger.workflows.unknown import UnknownNames
 
 _mapping = click.option(
     "--mapping",
@@ -58,12 +61,13 @@ def requeue(
     """
     if values and table is None and not wanted.names_rows:
         raise click.UsageError("--set is for rows that are named, by their ids or by filters: ledger quarantine list shows them")
+    names = UnknownNames(database)
     if table is None:
-        done = requeue_rows(database, wanted, mappings=mappings, values=values, reason=reason, author=author, dry_run=dry_run)
+        done = requeue_rows(database, wanted, mappings=mappings, values=values, reason=reason, author=author, dry_run=dry_run, names=names)
     elif wanted.names_rows or values:
         raise click.UsageError("--from says itself which rows are sent in and what is set")
     else:
-        done = requeue_table(database, table, mappings=mappings, reason=reason, author=author, dry_run=dry_run)
+        done = requeue_table(database, table, mappings=mappings, reason=reason, author=author, dry_run=dry_run, names=names)
     outcomes: Counter[str] = Counter()
     told = _counted(done, outcomes)
     if output_format == "json":
@@ -77,6 +81,8 @@ def requeue(
     if outcomes.total() > 1 or dry_run:
         by_outcome = ", ".join(f"{number:,} {outcome}" for outcome, number in outcomes.most_common())
         echo(f"{rows_words(outcomes.total())}: {by_outcome}" if by_outcome else "no row", err=True)
+    for text in unknown_texts(names.take()):
+        echo(printable(text), err=True)
     if not outcomes:
         hint_account(database, wanted)
     if dry_run:

@@ -1,6 +1,7 @@
 """`ledger status`: what is in the database, and what waits for somebody."""
 
 import dataclasses
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -76,10 +77,14 @@ def _waiting(found: Status) -> Iterator[Line]:
         table.add_row("rows in conflict", grouped_count(found.conflicts), "ledger quarantine list --reason conflict")
     for reason, number in found.quarantine.items():
         table.add_row(f"rows refused: {reason}", grouped_count(number), f"ledger quarantine list --reason {reason}")
-    if found.unjoined:
-        since = "" if found.unjoined_since is None else f"load their gateway's log since {second_text(found.unjoined_since)}; "
+    alone = found.unjoined.requests - found.unjoined.kept_apart
+    if alone:
+        since = "" if found.unjoined.since is None else f"load their gateway's log since {second_text(found.unjoined.since)}; "
         since += "where several share a trace or header, none is joined"
-        table.add_row("engines' requests without a gateway's", grouped_count(found.unjoined), since)
+        table.add_row("engines' requests without a gateway's", grouped_count(alone), since)
+    if found.unjoined.first_apart is not None:
+        why = f"ledger explain {shlex.quote(printable(found.unjoined.first_apart))} (the first) says why"
+        table.add_row("pairs of halves that cannot be joined", grouped_count(found.unjoined.kept_apart), why)
     if found.unassigned:
         table.add_row("requests without a contract", grouped_count(found.unassigned), "ledger contract add FILE")
     if found.unapproved:
@@ -109,8 +114,9 @@ def _json(found: Status) -> dict[str, object]:
         "months": [dataclasses.asdict(one) for one in found.months],
         "conflicts": found.conflicts,
         "quarantine": found.quarantine,
-        "unjoined": found.unjoined,
-        "unjoined_since": _instant(found.unjoined_since),
+        "unjoined": found.unjoined.requests,
+        "unjoined_since": _instant(found.unjoined.since),
+        "kept_apart": found.unjoined.kept_apart,
         "unapproved": found.unapproved,
         "not_fresh": [dataclasses.asdict(one) | {"start": _instant(one.start), "end": _instant(one.end)} for one in found.not_fresh],
         "drafts": [dataclasses.asdict(one) | {"settled_at": instant_text(one.settled_at)} for one in found.drafts],

@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 import duckdb
 from sqlglot import exp
 
+from ledger.contract.suggestion import did_you_mean
 from ledger.errors import LedgerError
 from ledger.ingest.chunk import Chunk, Judge
 from ledger.ingest.expression import MACROS, RECORD_COLUMN, Compiled, field_column, field_key
@@ -63,7 +64,11 @@ def check_values(values: Mapping[str, str], *, but: Collection[str] = ()) -> Non
     settable = [name for name in CANONICAL_COLUMNS if name not in but]
     unknown = [name for name in values if name not in settable]
     if unknown:
-        raise LedgerError(f"{', '.join(unknown)} cannot be set", cure=f"set some of {', '.join(settable)}", exit_code=2)
+        raise LedgerError(
+            f"{', '.join(unknown)} cannot be set",
+            cure=did_you_mean(unknown[0], settable, f"set some of {', '.join(settable)}"),
+            exit_code=2,
+        )
     for name, value in values.items():
         if len(value) > LONGEST_FIELD or "\0" in value:
             found = "a text with a NUL" if "\0" in value else f"a text of {len(value):,} characters"

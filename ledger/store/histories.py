@@ -48,7 +48,8 @@ class StoredRevision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredObservation:
-    """An observation as its source gave it, with what links it to others; `repaired` if its figures are what somebody set."""
+    """An observation as its source gave it, with what links it to others; `repaired` if its figures are what somebody set.
+    `line` is known of a row that has waited in quarantine."""
 
     role: str
     account: str
@@ -57,6 +58,7 @@ class StoredObservation:
     trace: str | None
     header: str | None
     repaired: bool
+    line: int | None
     fields: dict[str, Any]
     load: Load
 
@@ -122,13 +124,14 @@ def engine_observations(connection: Connection, account: str, request_id: str) -
 
 def _observations(connection: Connection, which: sql.Composable) -> list[StoredObservation]:
     query = sql.SQL(
-        "SELECT {load}, {links}, {fields} FROM observation JOIN batch USING (batch_id) WHERE {which} ORDER BY received_at, record_id"
+        "SELECT {load}, {links}, {fields}, (SELECT line FROM quarantine WHERE row_sha256 = refused_sha256) AS line "
+        "FROM observation JOIN batch USING (batch_id) WHERE {which} ORDER BY received_at, record_id"
     ).format(load=_LOAD, links=column_list(_LINKS), fields=column_list(_OBSERVATION_FIELDS), which=which)
     return fetch_as(connection, _stored_observation, query)
 
 
 def _stored_observation(**row: Any) -> StoredObservation:
-    return StoredObservation(**_chosen(row, _LINKS), fields=_chosen(row, _OBSERVATION_FIELDS), load=_load(row))
+    return StoredObservation(**_chosen(row, (*_LINKS, "line")), fields=_chosen(row, _OBSERVATION_FIELDS), load=_load(row))
 
 
 def _load(row: Mapping[str, Any]) -> Load:

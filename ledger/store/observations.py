@@ -85,7 +85,7 @@ WINDOW event AS (PARTITION BY formed.account, formed.request_id, arrived.added O
 """
 _FATES = f"""
 SELECT record, foreign_to, differing, CASE
-    WHEN refused_sha256 IS NOT NULL AND ((added AND waits) OR (NOT added AND NOT EXISTS (
+    WHEN refused_sha256 IS NOT NULL AND ((added AND waits) OR (differing IS NULL AND NOT added AND NOT EXISTS (
         SELECT FROM formed_request d WHERE d.account = h.account AND d.of_request = h.request_id))
         OR (differing IS NOT NULL AND EXISTS (
         SELECT FROM quarantine q WHERE q.row_sha256 = h.refused_sha256 AND q.reason <> 'conflict'))) THEN 'waiting'

@@ -9,6 +9,9 @@ from psycopg import sql
 
 from ledger.store.connection import Connection, fetch_as
 
+# What engines write before the id that they were sent, in their logs and in their answers; the mappings of their formats take it away.
+ENGINE_PREFIXES = ("chatcmpl-", "cmpl-")
+
 # Of a gateway's row `o`: 1 if an event stands for it, 2 if it waits in quarantine. A row that is part of another one's request has neither:
 # its event, if it was one, was withdrawn for that.
 _STATE = """

@@ -9,7 +9,7 @@ from datetime import datetime
 from psycopg import sql
 
 from ledger.store.connection import Connection, fetch, fetch_as
-from ledger.store.quarantine import IN_CONFLICT
+from ledger.store.quarantine import IN_CONFLICT, REASON
 
 SHOWN_LOADS = 5
 _LOOKED_AT = 2_000  # of the last batches: a file may be many
@@ -54,6 +54,17 @@ class DraftOfPeriod:
     settled_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unjoined:
+    """Requests of engines that wait, all of them; those without a gateway's since the first was received, and how many have one and
+    cannot be joined with it, with the first of their ids by name, as engines say them."""
+
+    requests: int
+    since: datetime | None
+    kept_apart: int
+    first_apart: str | None
+
+
 def months_of_accounts(connection: Connection) -> list[MonthOfAccount]:
     """Standing events by account and month, by the quarters of an hour in which they are counted."""
     # The spans of one account do not overlap: no row is joined twice.
@@ -72,16 +83,22 @@ def months_of_accounts(connection: Connection) -> list[MonthOfAccount]:
 def waiting_by_reason(connection: Connection) -> dict[str, int]:
     """Rows in quarantine that wait for somebody by reason, the most first; one that was found in conflict later is a conflict."""
     query = sql.SQL(
-        "SELECT CASE WHEN {} THEN 'conflict' ELSE reason END AS because, count(*) AS number FROM quarantine "
+        "SELECT CASE WHEN {} THEN 'conflict' ELSE {} END AS because, count(*) AS number FROM quarantine "
         "WHERE resolution IS NULL GROUP BY because ORDER BY number DESC, because"
     )
-    return dict(fetch(connection, query.format(IN_CONFLICT)))
+    return dict(fetch(connection, query.format(IN_CONFLICT, REASON)))
 
 
-def unjoined_requests(connection: Connection) -> tuple[int, datetime | None]:
-    """How many requests of engines belong to no gateway's, and when the first of them was received."""
-    [(count, first)] = fetch(connection, "SELECT count(*), min(received_at) FROM engine_request WHERE NOT merged")
-    return count, first
+def unjoined_requests(connection: Connection) -> Unjoined:
+    """The requests of engines whose figures are in no gateway's request."""
+    (found,) = fetch_as(
+        connection,
+        Unjoined,
+        "SELECT count(*) AS requests, min(received_at) FILTER (WHERE of_request IS NULL) AS since, count(of_request) AS kept_apart, "
+        "min(request_id) FILTER (WHERE of_request IS NOT NULL) AS first_apart "
+        "FROM engine_request WHERE NOT merged",
+    )
+    return found
 
 
 def last_loads(connection: Connection) -> list[FileLoaded]:

@@ -23,10 +23,19 @@ IN_CONFLICT = sql.SQL(
     "WHERE again.quarantine_id = quarantine.quarantine_id AND again.outcome = 'conflict'))"
 )
 
+# A gateway's row that was refused for something else and waits for its engine's tokens, now that the rest of it is repaired.
+_WAITS_BY_NOW: LiteralString = (
+    "(quarantine.resolution IS NULL AND quarantine.reason <> 'usage_missing' AND EXISTS (SELECT FROM observation half "
+    "WHERE half.refused_sha256 = quarantine.row_sha256))"
+)
+_REASON: LiteralString = f"(CASE WHEN {_WAITS_BY_NOW} THEN 'usage_missing' ELSE quarantine.reason END)"
+REASON = sql.SQL(_REASON)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedRow:
-    """One row in quarantine; `resolution` None while it waits for somebody. `source` is the file that it came in with."""
+    """One row in quarantine; `resolution` None while it waits for somebody. `source` is the file that it came in with. What it is refused
+    for, and account, instant and id are those of the observation that it has become, if it waits as one."""
 
     quarantine_id: int
     source: str
@@ -97,12 +106,16 @@ class RowFilter:
         """As a condition over `quarantine` and `batch`."""
         parts = {
             "quarantine_id = ANY ({})": None if self.ids is None else list(self.ids),
-            "reason = {}": None if self.reason == _CONFLICT else self.reason,
-            "quarantine.account = {}": self.account,
+            f"{_REASON} = {{}}": None if self.reason == _CONFLICT else self.reason,
+            "(quarantine.account = {0} OR EXISTS (SELECT FROM observation half WHERE half.refused_sha256 = row_sha256 "
+            "AND half.account = {0}))": self.account,
             "source = {}": self.source,
             "received_at >= {}": self.since,
             "received_at < {}": self.until,
-            "request_id = {}": self.request_id,
+            # Two look-ups by index: there may be a million rows.
+            "quarantine_id IN (SELECT quarantine_id FROM quarantine WHERE request_id = {0} UNION "
+            "SELECT quarantine_id FROM quarantine JOIN observation half ON half.refused_sha256 = row_sha256 "
+            "WHERE half.role = 'gateway' AND half.record_id = {0})": self.request_id,
         }
         given = [sql.SQL(condition).format(sql.Literal(value)) for condition, value in parts.items() if value is not None]
         if self.reason == _CONFLICT:
@@ -117,10 +130,17 @@ class RowFilter:
 
 
 _COLUMNS = sql.SQL(
-    "quarantine_id, source, line, reason, detail, row_sha256, quarantine.account, received_at, request_id, fields, mapping, "
-    "mapping_sha256, quarantine.batch_id, loaded_at, author AS loaded_by, resolution, resolution_reason, resolved_by, resolved_at"
+    f"quarantine_id, source, line, {_REASON} AS reason, "
+    f"CASE WHEN {_WAITS_BY_NOW} THEN 'waits for its engine''s tokens' ELSE detail END AS detail, row_sha256, "
+    "coalesce(half_account, quarantine.account) AS account, coalesce(half_received_at, received_at) AS received_at, "
+    "coalesce(half_record, request_id) AS request_id, fields, mapping, mapping_sha256, quarantine.batch_id, "
+    "loaded_at, author AS loaded_by, resolution, resolution_reason, resolved_by, resolved_at"
 )
 _TABLES = sql.SQL("quarantine JOIN batch USING (batch_id)")
+_WITH_HALVES = sql.SQL(
+    "quarantine JOIN batch USING (batch_id) LEFT JOIN LATERAL (SELECT account AS half_account, received_at AS half_received_at, "
+    "record_id AS half_record FROM observation WHERE refused_sha256 = row_sha256 AND role = 'gateway' LIMIT 1) half ON true"
+)
 _PLACE = sql.SQL("(quarantine.batch_id, line, quarantine_id)")
 
 # The order of rows: load, line, id. Whoever locks several does so in this order.
@@ -157,7 +177,7 @@ def count_added(connection: Connection, batch_id: int) -> int:
 def each_refused(connection: Connection, wanted: RowFilter, *, most: int | None = None) -> Iterator[RefusedRow]:
     """The rows, by load and line, `most` of them (None: all); read from the server while they are looked at."""
     query = sql.SQL("DECLARE refused NO SCROLL CURSOR FOR SELECT {} FROM {} WHERE {} ORDER BY batch_id, line, quarantine_id LIMIT {}")
-    execute(connection, query.format(_COLUMNS, _TABLES, wanted.condition(), sql.Literal(most)))
+    execute(connection, query.format(_COLUMNS, _WITH_HALVES, wanted.condition(), sql.Literal(most)))
     while rows := fetch_as(connection, RefusedRow, sql.SQL("FETCH {} FROM refused").format(sql.Literal(PIECE_ROWS))):
         yield from rows
     execute(connection, "CLOSE refused")
@@ -185,7 +205,7 @@ def piece_of_refused(
     query = sql.SQL(
         "SELECT {} FROM {} WHERE {} AND {} > ({}) AND {} <= ({}) AND quarantine_id <= {} ORDER BY batch_id, line, quarantine_id {}"
     ).format(
-        _COLUMNS, _TABLES, wanted.condition(), _PLACE, _place(after), _PLACE, _place(end), sql.Literal(last_id),
+        _COLUMNS, _WITH_HALVES, wanted.condition(), _PLACE, _place(after), _PLACE, _place(end), sql.Literal(last_id),
         sql.SQL("FOR UPDATE OF quarantine" if lock else ""),
     )  # fmt: skip
     return fetch_as(connection, RefusedRow, query)
@@ -197,8 +217,8 @@ def _place(place: Place) -> sql.Composed:
 
 def count_refused(connection: Connection, wanted: RowFilter) -> dict[str, int]:
     """How many rows by reason, the most first."""
-    query = sql.SQL("SELECT reason, count(*) FROM {} WHERE {} GROUP BY reason ORDER BY count(*) DESC, reason")
-    return dict(fetch(connection, query.format(_TABLES, wanted.condition())))
+    query = sql.SQL("SELECT {} AS because, count(*) FROM {} WHERE {} GROUP BY because ORDER BY count(*) DESC, because")
+    return dict(fetch(connection, query.format(REASON, _TABLES, wanted.condition())))
 
 
 def mappings_of(connection: Connection, wanted: RowFilter, keys: Sequence[str]) -> list[tuple[str, str, dict[str, str | None]]]:
@@ -229,6 +249,6 @@ def resolve(connection: Connection, wanted: RowFilter, *, resolution: str, reaso
 def conflicts_of(connection: Connection, account: str | None, request_id: str) -> list[RefusedRow]:
     """The waiting rows in conflict with this request, or (None) with those of any account under this id."""
     query = sql.SQL("SELECT {} FROM {} WHERE {} AND {} ORDER BY quarantine_id").format(
-        _COLUMNS, _TABLES, RowFilter(account=account, request_id=request_id).condition(), IN_CONFLICT
+        _COLUMNS, _WITH_HALVES, RowFilter(account=account, request_id=request_id).condition(), IN_CONFLICT
     )
     return fetch_as(connection, RefusedRow, query)

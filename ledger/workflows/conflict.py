@@ -9,15 +9,16 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from ledger.ingest.given import Given
+from ledger.ingest.mapping import Mapping as SourceMapping
 from ledger.ingest.mapping import Role
-from ledger.ingest.mapping_file import built_in_mappings
 from ledger.ingest.resubmission import judged_rows, record_number
+from ledger.store.answers import taken_columns
 from ledger.store.connection import Connection
 from ledger.store.events import EVENT_FIELDS
-from ledger.store.forming import is_joined, taken_columns
+from ledger.store.forming import is_joined
 from ledger.store.histories import StoredObservation, observations_of
 from ledger.store.quarantine import RefusedRow, conflicts_of
+from ledger.workflows.reread import Mappings
 
 Fields: TypeAlias = Mapping[str, Any]
 
@@ -33,12 +34,11 @@ def rows_as_corrected(connection: Connection, fields: Fields, *, at: datetime) -
     # An engine knows the request by an id of its own, and may not know the account.
     ids = {(account, request_id)} | {(half.account or None, half.request_id) for half in halves if half.role == Role.ENGINE}
     rows = {row.quarantine_id: row for one in ids for row in conflicts_of(connection, *one)}
-    return [row.quarantine_id for row in rows.values() if _says_so(row, halves, fields, at)]
+    mappings = Mappings.of_ledger()
+    return [row.quarantine_id for row in rows.values() if _says_so(row, mappings.as_it_came(row), halves, fields, at)]
 
 
-def _says_so(row: RefusedRow, halves: Collection[StoredObservation], fields: Fields, at: datetime) -> bool:
-    filled = (mapping.filled(Given.of_fields(row.fields)) for mapping in built_in_mappings().values())
-    mapping = next((mapping for mapping in filled if mapping.sha256 == row.mapping_sha256), None)
+def _says_so(row: RefusedRow, mapping: SourceMapping | None, halves: Collection[StoredObservation], fields: Fields, at: datetime) -> bool:
     if mapping is None:
         return False
     number = record_number(row.fields)

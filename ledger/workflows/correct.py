@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from ledger.errors import LedgerError
-from ledger.ingest.resubmission import canonical_mapping, check_values, judged_rows, with_values
+from ledger.ingest.resubmission import DURATION_COLUMNS, canonical_mapping, check_values, judged_rows, with_values
 from ledger.store.cells import change_events
 from ledger.store.connection import Connection
 from ledger.store.database import Database
@@ -73,6 +73,8 @@ def correct_request(
             with chunk.event_stream(batch_id=None) as stream:
                 stage_events(connection, stream)
         (fields,) = staged_fields(connection)
+        if not values.keys() & set(DURATION_COLUMNS["queue_us"]):  # what was clamped is still the queue that counts
+            fields["clock_clamped"] = current.fields["clock_clamped"]
         changes = {
             name: (current.fields[name], fields[name])
             for name in EVENT_FIELDS

@@ -15,7 +15,8 @@ from ledger.store.histories import (
     observations_of,
     revisions_of,
 )
-from ledger.store.other_ids import requests_by_other_id
+from ledger.store.kept_apart import KeptApart, kept_apart
+from ledger.store.other_ids import ENGINE_PREFIXES, requests_by_other_id
 from ledger.store.quarantine import RefusedRow, RowFilter, RowState, each_refused
 from ledger.workflows.named_account import account_cure
 from ledger.workflows.named_request import no_request, several_accounts, several_requests
@@ -27,7 +28,7 @@ NAMED = 10
 class RequestHistory:
     """The revisions of a request in order, the observations that it was formed of, and the refused rows that speak of it. Without
     revisions it is no request yet: its observations or its rows wait. `found_by` is the column of an observation that has the id that was
-    asked for, None if that is the request's own."""
+    asked for, None if that is the request's own. `apart` tells why its halves are not joined, if both are there."""
 
     account: str
     request_id: str
@@ -35,6 +36,7 @@ class RequestHistory:
     revisions: tuple[StoredRevision, ...]
     observations: tuple[StoredObservation, ...]
     refused: tuple[RefusedRow, ...]
+    apart: KeptApart | None
 
     @property
     def stands(self) -> StoredRevision | None:
@@ -46,25 +48,37 @@ def explain_request(database: Database, asked_id: str, *, account: str | None) -
     """The history of the request of this id; if there is none, of the one that has a row with it. Raises LedgerError if nothing is known
     of it, or several are meant."""
     with database.begin() as connection:
-        owner, request_id, found_by = _meant_request(connection, asked_id, account)
+        asked_id, (owner, request_id, found_by) = _first_known(connection, asked_id, account)
         revisions, observations = revisions_of(connection, owner, request_id), observations_of(connection, owner, request_id)
         observations = observations or engine_observations(connection, owner, request_id)
         refused = list(each_refused(connection, RowFilter(account=owner or None, request_id=request_id, state=RowState.ALL)))
         if found_by:  # rows that spoke of it by the id that was asked for; an engine's may say no account
             others = each_refused(connection, RowFilter(request_id=asked_id, state=RowState.ALL))
             refused += [row for row in others if row.account in (None, owner)]
+        calls = {one.request_id for one in observations if one.role == "gateway" and one.record_id == request_id}
+        apart = next((kept_apart(connection, owner, call) for call in calls), None)
         if not (revisions or observations or refused):
             cure = "check the id and the account; a row whose id cannot be read is found with ledger quarantine list"
             raise no_request(asked_id, account, cure=account_cure(connection, account) or cure)
     return RequestHistory(
         account=owner, request_id=request_id, found_by=found_by,
         revisions=tuple(revisions), observations=tuple(observations), refused=tuple(refused),
+        apart=apart if apart is not None and apart.request_id == request_id else None,
     )  # fmt: skip
 
 
-def _meant_request(connection: Connection, asked_id: str, account: str | None) -> tuple[str, str, str | None]:
+def _first_known(connection: Connection, asked_id: str, account: str | None) -> tuple[str, tuple[str, str, str | None]]:
+    """The id under which something is known, and what it means: the one that was asked for, else what an engine has put a prefix before."""
+    asked = [asked_id, *(asked_id.removeprefix(prefix) for prefix in ENGINE_PREFIXES if asked_id.startswith(prefix))]
+    for one in asked:
+        if known := _meant_request(connection, one, account):
+            return one, known
+    return asked_id, (account or "", asked_id, None)
+
+
+def _meant_request(connection: Connection, asked_id: str, account: str | None) -> tuple[str, str, str | None] | None:
     """Account ("" if it is not known), id, and by which column it was found if not by its own id: what stands or waits under the id, else
-    what has a row with it, else what was refused under it and is resolved."""
+    what has a row with it, else what was refused under it and is resolved. None if there is none of that."""
     accounts = accounts_of_request(connection, asked_id, rows=RowState.OPEN)
     accounts = [one for one in accounts if account in (None, one)]
     if not accounts:
@@ -80,4 +94,4 @@ def _meant_request(connection: Connection, asked_id: str, account: str | None) -
         accounts = [one for one in accounts if account is None or one in (account, "")]
     if len(accounts) > 1:
         raise several_accounts(asked_id, accounts)
-    return accounts[0] if accounts else account or "", asked_id, None
+    return (accounts[0], asked_id, None) if accounts else None

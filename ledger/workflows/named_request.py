@@ -3,6 +3,7 @@
 Takes what was found and gives the error, for its caller to raise.
 """
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 from ledger.errors import LedgerError
@@ -17,6 +18,15 @@ def no_request(request_id: str, account: str | None, *, cure: str) -> LedgerErro
     """Nobody, or not the account that was named, has a request of this id."""
     of_account = f" of the account {brief(account)}" if account else ""
     return LedgerError(f"there is no request {brief(request_id)}{of_account}", cure=cure)
+
+
+def other_request(other_id: str, found: FoundRequest) -> str:
+    """What to do about an id that is none of a request, but that of one of its rows: the request to name, if it can be only one."""
+    if found.of > 1:
+        return f"it is in rows of {found.of:,} requests: ledger explain {shlex.quote(other_id)} lists them"
+    account = f" --account {shlex.quote(brief(found.account))}" if found.account else ""
+    what = LINK_WORDS[found.link].replace("its ", "the ")
+    return f"it is {what} of the request {shlex.quote(brief(found.request_id))}{account}: name that"
 
 
 def several_accounts(request_id: str, accounts: Iterable[str]) -> LedgerError:

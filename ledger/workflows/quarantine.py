@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ledger.errors import LedgerError
 from ledger.store.connection import Connection
 from ledger.store.database import Database
+from ledger.store.kept_apart import KeptApart, apart_of_waiting
 from ledger.store.quarantine import RefusedRow, RowFilter, RowState, Share, count_refused, each_refused, known_ids, resolve
 from ledger.store.resubmissions import Resubmission, resubmissions_of
 
@@ -17,10 +18,12 @@ NAMED = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowHistory:
-    """A row in quarantine, and each time it was sent in again."""
+    """A row in quarantine, and each time it was sent in again. `apart`: it is a gateway's that waits, has the engine's half beside it, and
+    is not joined with it."""
 
     row: RefusedRow
     resubmissions: tuple[Resubmission, ...]
+    apart: tuple[str, KeptApart] | None
 
 
 def list_quarantine(database: Database, wanted: RowFilter, *, most: int | None = None) -> Iterator[RefusedRow]:
@@ -53,7 +56,11 @@ def row_history(database: Database, quarantine_id: int) -> RowHistory:
     with database.begin() as connection:
         check_ids(connection, [quarantine_id])
         (row,) = each_refused(connection, RowFilter(ids=[quarantine_id], state=RowState.ALL))
-        return RowHistory(row=row, resubmissions=tuple(resubmissions_of(connection, quarantine_id)))
+        return RowHistory(
+            row=row,
+            resubmissions=tuple(resubmissions_of(connection, quarantine_id)),
+            apart=None if row.resolution else apart_of_waiting(connection, row.row_sha256),
+        )
 
 
 def dismiss_rows(database: Database, wanted: RowFilter, *, reason: str, author: str, dry_run: bool = False) -> list[int]:

@@ -22,6 +22,7 @@ from ledger.store.quarantine import PIECE_ROWS, START, RefusedRow, RowFilter, la
 from ledger.workflows.quarantine import check_ids
 from ledger.workflows.requeue import RESOLVED, Requeue, Requeued
 from ledger.workflows.reread import Mappings, alike
+from ledger.workflows.unknown import UnknownNames
 
 COLUMNS = (REPAIR_ID, "reason", "detail", *CANONICAL_COLUMNS)
 
@@ -79,8 +80,9 @@ def _write_json_lines(rows: Iterable[Mapping[str, str]], stream: IO[str]) -> int
 
 
 def requeue_table(
-    database: Database, path: Path, *, reason: str, author: str, mappings: Sequence[Path] = (), dry_run: bool = False
-) -> Iterator[Requeued]:
+    database: Database, path: Path, *, reason: str, author: str, mappings: Sequence[Path] = (), dry_run: bool = False,
+    names: UnknownNames | None = None,
+) -> Iterator[Requeued]:  # fmt: skip
     """Send the rows of the table in again, with the columns that were changed in it, and tell of each; those with none are left alone.
 
     Raises LedgerError, before anything is done, if the file is not such a table, or an id is none or stands in it twice.
@@ -99,7 +101,7 @@ def requeue_table(
         last = last_refused_id(connection)
     if known is None:
         return
-    requeue = Requeue(database=database, mappings=known, author=author, reason=reason, last_id=last)
+    requeue = Requeue(database=database, mappings=known, author=author, reason=reason, last_id=last, names=names)
     for rows in _pieces(read_table(path)):
         given = {row.quarantine_id: row.texts for row in rows}
 

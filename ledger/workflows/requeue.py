@@ -51,6 +51,7 @@ from ledger.store.resubmissions import Resubmission, add_resubmissions
 from ledger.store.withdrawals import lock_all_requests
 from ledger.workflows.quarantine import check_ids
 from ledger.workflows.reread import AlikeRows, Mappings, Values, alike
+from ledger.workflows.unknown import Unknown, UnknownNames
 
 ACCEPTED, DUPLICATE, SKIPPED, RESOLVED, UNCHANGED = "accepted", "duplicate", "skipped", "resolved", "unchanged"
 ATTEMPTS = 5  # of a piece that meets other loads of the same events
@@ -89,8 +90,10 @@ def requeue_rows(
     mappings: Sequence[Path] = (),
     values: Values | None = None,
     dry_run: bool = False,
+    names: UnknownNames | None = None,
 ) -> Iterator[Requeued]:
-    """Send the rows that wait in again, piece by piece, and tell of each. `values` are canonical columns that replace what is read of them.
+    """Send the rows that wait in again, piece by piece, and tell of each. `values` are canonical columns that replace what is read of them;
+    `names` learns what the contracts do not know of the events.
 
     Each row is read by the mapping under which it came in, or by one of the given ones (`Mappings`). What is accepted, or a duplicate by
     now, is marked requeued; what is refused again stays. A dry run tells the same and undoes it. Raises LedgerError, before anything is
@@ -102,7 +105,7 @@ def requeue_rows(
         known = Mappings.for_rows(connection, wanted, mappings)
         last = last_refused_id(connection)
     same = dict(values or {})
-    requeue = Requeue(database=database, mappings=known, author=author, reason=reason, last_id=last)
+    requeue = Requeue(database=database, mappings=known, author=author, reason=reason, last_id=last, names=names)
     told = set()
     for one in requeue.each(wanted, lambda rows: {row.quarantine_id: same for row in rows}, dry_run=dry_run):
         if wanted.ids is not None:
@@ -120,6 +123,7 @@ class Requeue:
     author: str
     reason: str
     last_id: int
+    names: UnknownNames | None = None
 
     def each(self, wanted: RowFilter, values_of: ValuesOf, *, dry_run: bool) -> Iterator[Requeued]:
         """What becomes of each of the rows, by load and line. `values_of` says what is set of the rows of a piece, by id; those that
@@ -154,16 +158,21 @@ class Requeue:
         return done
 
     def _committed(self, wanted: RowFilter, values_of: ValuesOf, after: Place, end: Place) -> list[Requeued]:
+        known = self.names.take() if self.names else Unknown()
         for _ in range(ATTEMPTS):
             try:
                 with self.database.begin() as connection:
                     done = self._piece(connection, wanted, values_of, after, end, dry_run=False)
                     fault_point("requeue.before_commit")
                 fault_point("requeue.after_commit")
+                if self.names:
+                    self.names.found += known
                 return done
             except (IdentityTaken, psycopg.OperationalError) as error:
                 if not _lost_a_race(error):
                     raise
+                if self.names:
+                    self.names.take()  # the next attempt finds it again
         raise _in_the_way()
 
     def _piece(
@@ -202,6 +211,8 @@ class Requeue:
             outcomes = {record: (str(reason), detail) for record, (reason, detail) in chunk.refused_records().items()}
             outcomes |= {record: (SKIPPED, kind) for record, kind in chunk.skipped_records().items()}
             clamped = len(chunk.clamped_records())
+            if self.names:
+                self.names.look_at(chunk)
             store = self._store_events if group.role is None else self._store_observations
             stored, changes, joined = store(connection, group, chunk, batch_id)
             outcomes |= stored

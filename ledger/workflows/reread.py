@@ -35,9 +35,14 @@ class Mappings:
     known: dict[tuple[str, Given], SourceMapping] = field(default_factory=dict)
 
     @classmethod
+    def of_ledger(cls) -> "Mappings":
+        """Those that are always at hand."""
+        return cls(given=(), built_in=tuple(built_in_mappings().values()))
+
+    @classmethod
     def for_rows(cls, connection: Connection, wanted: RowFilter, given: Sequence[Path]) -> "Mappings":
         """Those of these rows. Raises LedgerError if one is not at hand."""
-        made = cls(given=tuple(map(read_mapping, given)), built_in=tuple(built_in_mappings().values()))
+        made = replace(cls.of_ledger(), given=tuple(map(read_mapping, given)))
         for name, sha256, fields in mappings_of(connection, wanted, [f"#{asked}" for asked in Asked]):
             made._find(name, sha256, Given.of_fields(fields))
         return made
@@ -49,6 +54,15 @@ class Mappings:
     def of(self, row: RefusedRow) -> SourceMapping:
         """The mapping of the row. A row of which nothing was kept has nothing to map."""
         return self._find(row.mapping, row.mapping_sha256, Given.of_fields(row.fields)) if row.fields else canonical_mapping()
+
+    def as_it_came(self, row: RefusedRow) -> SourceMapping | None:
+        """The mapping under which the row came in; None if it is not at hand, or nothing of the row was kept."""
+        key = row.mapping_sha256, Given.of_fields(row.fields)
+        if row.fields and key not in self.known:
+            filled = (mapping.filled(key[1]) for mapping in (*self.given, *self.built_in))
+            if same := next((mapping for mapping in filled if mapping.sha256 == row.mapping_sha256), None):
+                self.known[key] = same
+        return self.known.get(key)
 
     @property
     def of_observations(self) -> bool:

@@ -12,6 +12,7 @@ from ledger.store.overview import (
     DraftOfPeriod,
     FileLoaded,
     MonthOfAccount,
+    Unjoined,
     drafts,
     last_loads,
     months_of_accounts,
@@ -45,8 +46,7 @@ class Status:
     months: tuple[MonthOfAccount, ...]
     quarantine: dict[str, int]
     conflicts: int
-    unjoined: int
-    unjoined_since: datetime | None
+    unjoined: Unjoined
     unapproved: int
     not_fresh: tuple[NotFresh, ...]
     drafts: tuple[DraftOfPeriod, ...]
@@ -68,10 +68,9 @@ def ledger_status(database: Database) -> Status:
     with any_snapshot(database) as connection:
         waiting = waiting_by_reason(connection)
         conflicts = waiting.pop(CONFLICT, 0)
-        unjoined, since = unjoined_requests(connection)
         spans, unranked = stale_spans(connection), unranked_days(connection, None, FIRST, LAST)
         return Status(
-            months=tuple(months_of_accounts(connection)), quarantine=waiting, conflicts=conflicts, unjoined=unjoined, unjoined_since=since,
+            months=tuple(months_of_accounts(connection)), quarantine=waiting, conflicts=conflicts, unjoined=unjoined_requests(connection),
             unapproved=sum(one.holds_up for one in listed_versions(connection)),
             not_fresh=tuple(
                 NotFresh(

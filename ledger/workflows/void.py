@@ -17,6 +17,7 @@ from ledger.store.cells import change_events
 from ledger.store.connection import Connection
 from ledger.store.database import Database
 from ledger.store.events import Revision, add_void, latest_revisions, lock_request
+from ledger.store.other_ids import requests_by_other_id
 from ledger.store.withdrawals import (
     RequestFilter,
     RequestGroup,
@@ -31,7 +32,7 @@ from ledger.store.withdrawals import (
     withdraw_chosen,
 )
 from ledger.workflows.named_account import account_cure
-from ledger.workflows.named_request import no_request, several_accounts, several_words
+from ledger.workflows.named_request import no_request, other_request, several_accounts, several_words
 
 LONGEST_ID = 200  # characters
 SHOWN = 5
@@ -82,7 +83,9 @@ def the_request(connection: Connection, request_id: str, account: str | None) ->
     """The latest revision of the request, locked until the transaction ends."""
     found = latest_revisions(connection, request_id, account)
     if not found:
-        raise no_request(request_id, account, cure=account_cure(connection, account) or "check the id and the account")
+        others = requests_by_other_id(connection, request_id, account=account, most=1)
+        cure = account_cure(connection, account) or (other_request(request_id, others[0]) if others else "check the id and the account")
+        raise no_request(request_id, account, cure=cure)
     if len(found) > 1:
         raise several_accounts(request_id, (revision.account for revision in found))
     lock_request(connection, found[0].account, request_id)

@@ -47,6 +47,24 @@ def test_a_correction_settles_the_row_in_conflict_and_both_revisions_are_duplica
     assert "node: none -> n1" in done.stdout
 
 
+def test_a_correction_of_something_else_keeps_that_the_queue_was_clamped(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+    file = tmp_path / "rows.csv"
+    names = "account,request_id,model,received_at,queue_ms,input_tokens,output_tokens"
+    file.write_text(f"{names}\nX,a,m,2026-05-06T10:00:00Z,-5,7,8\n")
+    run_ledger("ingest", file)
+    for setting in ("output_tokens=9", "queue_ms=1"):
+        assert run_ledger("correct", "a", "--set", setting, "--reason", "meter").exit_code == 0
+    assert [one["clock_clamped"] for one in query("SELECT clock_clamped FROM event ORDER BY revision")] == [True, True, False]
+
+
+def test_a_misspelt_column_and_a_status_that_is_none_are_told_plainly(run_ledger: Run) -> None:
+    misspelt = run_ledger("correct", "a", "--set", "output_token=9", "--reason", "meter")
+    assert (misspelt.exit_code, misspelt.stderr) == (2, "error: output_token cannot be set\n  did you mean `output_tokens`?\n")
+    none = run_ledger("void", "--status", "99999999999", "--reason", "meter")
+    assert none.exit_code == 2 and none.stderr.endswith("'--status': an HTTP status is a small whole number, such as 503\n")
+    assert "2147483647" not in run_ledger("void", "--help").stdout
+
+
 def test_rows_are_listed_dismissed_and_sent_in_again(tmp_path: Path, run_ledger: Run, query: Query) -> None:
     file = write_rows(tmp_path / "rows.csv", [row(request_id="a"), row(request_id=""), row(request_id="b").replace("2026", "2026-")])
     future = write_rows(tmp_path / "future.csv", [row(request_id="late")])
@@ -64,6 +82,13 @@ def test_rows_are_listed_dismissed_and_sent_in_again(tmp_path: Path, run_ledger:
     assert f"{listed[2]['id']} accepted" in requeued.stdout
     assert [event["request_id"] for event in query("SELECT request_id FROM event ORDER BY 1")] == ["a", "late"]
     assert [entry["reason"] for entry in json.loads(run_ledger("quarantine", "list", "--format", "json").stdout)] == ["bad_instant"]
+
+
+def test_rows_sent_in_again_tell_what_no_contract_knows(tmp_path: Path, run_ledger: Run) -> None:
+    run_ledger("ingest", write_rows(tmp_path / "rows.csv", [row("X", "a", -1), row("X", "b", -1)]))
+    for more in (["--dry-run"], []):
+        sent = run_ledger("quarantine", "requeue", "--account", "X", "--set", "input_tokens=1", *more)
+        assert sent.exit_code == 0 and "no contract covers the requests of X (2)\n" in sent.stderr
 
 
 def test_what_a_row_says_cannot_act_on_the_terminal(tmp_path: Path, run_ledger: Run) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,6 @@ from tests.ingest.halves import Halves, engine, gateway, written
 from tests.ingest.sample_rows import MAPPINGS, write_rows
 
 JOINED = ("00:00.000", 10_000, 400_000, None, 500_000, 100, 20, 200)  # of gateway("g") and engine(..., "g")
-
-
-@pytest.fixture
-def halves(tmp_path: Path, run_ledger: Callable[..., Any], query: Callable[[str], list[dict[str, Any]]]) -> Halves:
-    return Halves(tmp_path, run_ledger, query)
 
 
 def counts(totals: dict[str, Any]) -> dict[str, int]:
@@ -201,6 +195,26 @@ def test_a_row_under_an_id_with_other_content_is_a_conflict(halves: Halves) -> N
     halves.load(gateway("g", code=500))
     assert counts(halves.load(gateway("g", code=503))) == {"conflict": 1}
     assert halves.query("SELECT detail FROM quarantine") == [{"detail": "differs from the stored row in status"}]
+
+
+@pytest.mark.parametrize(("first", "second"), [(500, 600), (600, 500)])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_the_second_of_two_rows_under_an_id_that_wait_for_tokens_is_a_conflict(
+    first: int, second: int, at_once: bool, halves: Halves
+) -> None:
+    rows = [gateway("g", ms=first), gateway("g", ms=second)]
+    loads = [rows] if at_once else [rows[:1], rows[1:]]
+    told = [counts(halves.load(*one)) for one in loads]
+    assert told == ([{"conflict": 1, "refused": 1}] if at_once else [{"refused": 1}, {"conflict": 1}])
+    assert [counts(halves.load(row)) for row in rows] == [{"refused": 1}, {"conflict": 1}]
+    waiting = "SELECT reason, detail FROM quarantine WHERE resolution IS NULL ORDER BY reason"
+    conflict = {"reason": "conflict", "detail": "differs from the stored row in e2e_us"}
+    assert [row["reason"] for row in halves.query(waiting)] == ["conflict", "usage_missing"]
+    assert requeued(halves, "--account", "acme") == ["usage_missing", "conflict"]
+    halves.load(engine("s", "g"))
+    assert halves.current()["g"][4] == first * 1000 and halves.query(waiting) == [conflict]
+    assert [counts(halves.load(row)) for row in rows] == [{"duplicate": 1}, {"conflict": 1}]
+    assert halves.query(waiting) == [conflict]
 
 
 def test_rows_that_wait_and_rows_in_conflict_are_kept_with_their_fields_and_rows_that_are_joined_are_not(halves: Halves) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from tests.ingest.gateway_logs import Row, vllm_span, write_nginx_log, write_vllm_traces
@@ -18,15 +17,6 @@ Query = Callable[[str], list[tuple[Any, ...]]]
 TRACE = "a" * 32
 START_NS = 1778032800_010000000
 OPEN = "SELECT quarantine_id FROM quarantine WHERE resolution IS NULL ORDER BY 1"
-
-
-@pytest.fixture
-def query(database_url: str) -> Query:
-    def run(statement: str) -> list[Any]:
-        with psycopg.connect(database_url) as connection:
-            return connection.execute(statement.encode()).fetchall()
-
-    return run
 
 
 class Request:
@@ -83,11 +73,13 @@ def call(id_: str, start: int, end: int, *, status: str = "success", tokens: int
     return {"request_id": id_, "status": status} | times | usage
 
 
-def test_a_gateways_half_is_settled_by_a_correction_to_what_it_says(request_: Request, query: Query) -> None:
+def test_a_gateways_half_is_settled_by_a_correction_to_what_it_says(request_: Request, rows_of: Query) -> None:
     assert request_.gateway(took=0.6) == {"conflict": 1}
-    assert query("SELECT reason, detail FROM quarantine WHERE quarantine_id = 2") == [("conflict", "differs from the stored row in e2e_us")]
+    assert rows_of("SELECT reason, detail FROM quarantine WHERE quarantine_id = 2") == [
+        ("conflict", "differs from the stored row in e2e_us")
+    ]
     assert request_.correct(e2e_ms=600) == "settles the rows in conflict 2"
-    assert query("SELECT resolution, resolution_reason FROM quarantine WHERE quarantine_id = 2") == [("corrected", "meter")]
+    assert rows_of("SELECT resolution, resolution_reason FROM quarantine WHERE quarantine_id = 2") == [("corrected", "meter")]
 
 
 def test_an_engines_half_is_settled_by_a_correction_to_what_it_says(request_: Request) -> None:
@@ -95,12 +87,12 @@ def test_an_engines_half_is_settled_by_a_correction_to_what_it_says(request_: Re
     assert request_.correct(output_tokens=120) == "settles the rows in conflict 2"
 
 
-def test_both_halves_are_settled_when_the_request_says_what_both_say(request_: Request, query: Query) -> None:
+def test_both_halves_are_settled_when_the_request_says_what_both_say(request_: Request, rows_of: Query) -> None:
     request_.gateway(took=0.6)
     request_.engine(completion_tokens=120)
     assert request_.correct(e2e_ms=600) == "settles the rows in conflict 2"
     assert request_.correct(output_tokens=120) == "settles the rows in conflict 3"
-    assert query(OPEN) == []
+    assert rows_of(OPEN) == []
 
 
 @pytest.mark.parametrize(
@@ -115,28 +107,28 @@ def test_both_halves_are_settled_when_the_request_says_what_both_say(request_: R
     ],
 )
 def test_a_half_that_says_something_else_stays_in_conflict(
-    half: str, said: dict[str, Any], corrected: dict[str, object], request_: Request, query: Query
+    half: str, said: dict[str, Any], corrected: dict[str, object], request_: Request, rows_of: Query
 ) -> None:
     assert getattr(request_, half)(**said) == {"conflict": 1}
     assert request_.correct(**corrected) == ""
-    assert query(OPEN) == [(2,)]
+    assert rows_of(OPEN) == [(2,)]
 
 
-def test_one_of_several_choices_stays_in_conflict(request_: Request, query: Query) -> None:
+def test_one_of_several_choices_stays_in_conflict(request_: Request, rows_of: Query) -> None:
     request_.engine("2")
-    assert query("SELECT output_tokens FROM event ORDER BY revision DESC LIMIT 1") == [(200,)]
+    assert rows_of("SELECT output_tokens FROM event ORDER BY revision DESC LIMIT 1") == [(200,)]
     assert request_.engine("2", completion_tokens=120) == {"conflict": 1}
     assert [request_.correct(output_tokens=tokens) for tokens in (220, 120)] == ["", ""]
-    assert query(OPEN) == [(2,)]
+    assert rows_of(OPEN) == [(2,)]
 
 
-def test_an_answer_after_a_failed_try_stays_in_conflict(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+def test_an_answer_after_a_failed_try_stays_in_conflict(tmp_path: Path, run_ledger: Run, rows_of: Query) -> None:
     request = Request(tmp_path, run_ledger)
     assert request.calls(call("f", 0, 1, status="failure"), call("a", 2, 4)) == {"new": 1, "merged": 1}
     assert request.calls(call("a", 2, 6)) == {"conflict": 1}
     assert [request.correct("a", e2e_s=seconds) for seconds in (6, 4)] == ["", ""]
     assert [request.correct("a", received_at="2026-05-06T02:00:02Z")] == [""]
-    assert query(OPEN) == [(1,)]
+    assert rows_of(OPEN) == [(1,)]
 
 
 def test_a_gateways_tokens_count_where_no_engine_has_told_them(tmp_path: Path, run_ledger: Run) -> None:
@@ -165,7 +157,7 @@ def test_a_gateways_tokens_count_where_its_engines_came_after_somebody_had_decid
     assert request.correct(output_tokens=120) == ""
 
 
-def test_a_half_stays_in_conflict_with_one_that_somebody_has_repaired(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+def test_a_half_stays_in_conflict_with_one_that_somebody_has_repaired(tmp_path: Path, run_ledger: Run, rows_of: Query) -> None:
     request = Request(tmp_path, run_ledger)
     assert request.calls(call("g", 2, 6, tokens=0)) == {"refused": 1}
     tokens = ("--set", "input_tokens=7", "--set", "output_tokens=8")
@@ -173,7 +165,7 @@ def test_a_half_stays_in_conflict_with_one_that_somebody_has_repaired(tmp_path: 
     assert (request.engine(), request.calls(call("g", 2, 6, tokens=0))) == ({"merged": 1}, {"refused": 1})
     assert request.calls(call("g", 2, 7, tokens=20)) == {"conflict": 1}
     assert request.correct(e2e_s=5) == ""
-    assert query("SELECT resolution FROM quarantine ORDER BY quarantine_id") == [("requeued",), (None,)]
+    assert rows_of("SELECT resolution FROM quarantine ORDER BY quarantine_id") == [("requeued",), (None,)]
 
 
 def test_what_the_gateway_does_not_know_is_its_engines(request_: Request) -> None:

@@ -1,26 +1,23 @@
 """A request is found by its own id and by those of its rows, and nobody is told of another request than the one that is meant."""
 
 import json
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from psycopg.sql import SQL
 
+from ledger.ingest import mapping_file
 from ledger.store import other_ids
 from ledger.store.connection import Connection, fetch, fetch_as
 from ledger.store.database import Database
-from ledger.store.other_ids import requests_by_other_id
+from ledger.store.other_ids import ENGINE_PREFIXES, requests_by_other_id
 from tests.ingest.halves import Halves, engine, gateway
-from tests.ingest.sample_rows import row, write_rows
+from tests.ingest.sample_rows import MAPPINGS, row, write_rows
 
+FORMATS = Path(mapping_file.__file__).parent / "formats"
 TOKENS = {"in": 7, "out": 8}
-
-
-@pytest.fixture
-def halves(tmp_path: Path, run_ledger: Callable[..., Any], query: Callable[[str], list[dict[str, Any]]]) -> Halves:
-    return Halves(tmp_path, run_ledger, query)
 
 
 def explained(halves: Halves, *arguments: str) -> dict[str, Any]:
@@ -60,6 +57,7 @@ def test_a_row_that_waits_is_found_with_the_reason_why_it_is_no_request_yet(halv
         assert (history["request_id"], history["found_by"], history["revisions"]) == ("g", way, [])
         assert [one["record_id"] for one in history["halves"]] == ["g"]
         assert [(one["reason"], one["resolution"]) for one in history["quarantine"]] == [("usage_missing", None)]
+    assert "    line 1 of gateway-1.jsonl under" in halves.run_ledger("explain", "g").stdout
     halves.run_ledger("quarantine", "dismiss", "--account", "acme", "--reason", "test traffic")
     assert [one["resolution"] for one in explained(halves, "c")["quarantine"]] == ["dismissed"]
 
@@ -78,6 +76,87 @@ def test_an_engines_rows_lead_to_the_answer_that_has_their_figures(halves: Halve
     assert named(halves, "s/h") == ("acme", "a", "request_id", True)
     assert named(halves, "i") == ("acme", "b", "header", True)
     assert halves.run_ledger("explain", "c").stderr.splitlines()[1:3] == ["  acme  a  (its call id)", "  acme  b  (its call id)"]
+
+
+def test_halves_that_contradict_each_other_say_so_with_the_figures_and_the_cure(halves: Halves) -> None:
+    halves.load(gateway("counts", ms=300, **TOKENS), gateway("waits", 1, ms=300), gateway("joins", 2))
+    halves.load(engine("s", "counts", run_ms=301), engine("t", "waits", 1.01, run_ms=400), engine("u", "joins", 2.01))
+    told = halves.run_ledger("explain", "counts").stdout.splitlines()
+    assert told[told.index("its halves are both there and stay apart: the gateway's counts and the engine's s/counts") :] == [
+        "its halves are both there and stay apart: the gateway's counts and the engine's s/counts",
+        "  times contradict: queue_us=10000 and inference_us=301000 exceed e2e_us=300000 by more than 10000",
+        "  the gateway's half counts as it is; if it is wrong:",
+        "  ledger correct counts --account acme --set FIELD=VALUE --reason TEXT",
+        "  ledger void counts --account acme --reason TEXT",
+    ]
+    assert explained(halves, "joins")["kept_apart"] is None
+    [waits] = explained(halves, "waits")["quarantine"]
+    cure = f"quarantine requeue {waits['id']} --set input_tokens=100 --set output_tokens=20 --set e2e_ms=NUMBER --reason TEXT"
+    for command in (("explain", "t"), ("quarantine", "show", str(waits["id"]))):
+        told = halves.run_ledger(*command).stdout.splitlines()
+        assert "  times contradict: queue_us=10000 and inference_us=400000 exceed e2e_us=300000 by more than 10000" in told
+        assert f"  ledger {cure}" in told
+    waiting = " ".join(halves.run_ledger("status").stdout.split())
+    assert "pairs of halves that cannot be joined 2 ledger explain s/counts (the first) says why" in waiting
+    assert "engines' requests without a gateway's" not in waiting
+    status = json.loads(halves.run_ledger("status", "--format", "json").stdout)
+    assert (status["unjoined"], status["kept_apart"]) == (2, 2)
+    repaired = cure.replace("NUMBER", "420").split()
+    assert halves.run_ledger(*repaired, "--mapping", MAPPINGS / "gateway-half.yaml").exit_code == 0
+    assert named(halves, "t") == ("acme", "waits", "record_id", True)
+    assert explained(halves, "waits")["kept_apart"] is None and halves.unjoined() == ["s/counts"]
+
+
+def test_halves_that_both_lack_tokens_say_so(halves: Halves) -> None:
+    halves.load(gateway("g"))
+    halves.load(engine("s", "g", **{"out": None}))
+    assert explained(halves, "g")["kept_apart"]["reasons"] == ["no_tokens"]
+    assert "  neither half says all tokens: input_tokens=100, output_tokens=none\n" in halves.run_ledger("explain", "g").stdout
+
+
+def test_an_id_with_an_engines_prefix_is_that_without_it(halves: Halves) -> None:
+    halves.load(gateway("g", header="h", **TOKENS), gateway("chatcmpl-own", 1, **TOKENS))
+    assert [named(halves, one)[1:3] for one in ("chatcmpl-g", "cmpl-g", "chatcmpl-h")] == [("g", None), ("g", None), ("g", "header")]
+    assert named(halves, "chatcmpl-own")[1] == "chatcmpl-own"
+    assert "there is no request chatcmpl-nope\n" in halves.run_ledger("explain", "chatcmpl-nope").stderr
+
+
+def test_the_prefixes_of_engines_are_those_that_the_mappings_take_away() -> None:
+    written = "|".join(prefix.removesuffix("-") for prefix in ENGINE_PREFIXES)
+    taken_away = re.findall(r"\^\(\?:([a-z|]+)\)-\(", "".join(file.read_text() for file in FORMATS.glob("*.yaml")))
+    assert taken_away and set(taken_away) == {written}
+
+
+@pytest.mark.parametrize("command", [("void",), ("correct", "--set", "output_tokens=9")])
+def test_an_id_of_a_row_names_the_request_that_it_belongs_to(command: tuple[str, ...], halves: Halves) -> None:
+    halves.load(gateway("g", trace="t", header="h", **TOKENS), gateway("g2", 1, header="h", **TOKENS))
+    told = {one: halves.run_ledger(*command, one, "--reason", "meter").stderr.splitlines()[1] for one in ("t", "h", "x")}
+    assert told == {
+        "t": "  it is the trace of the request g --account acme: name that",
+        "h": "  it is in rows of 2 requests: ledger explain h lists them",
+        "x": "  check the id and the account",
+    }
+
+
+def test_a_row_that_is_repaired_but_for_its_tokens_is_told_as_one_that_waits_for_them(halves: Halves) -> None:
+    halves.load(gateway("g", customer="", header="h") | {"at": "yesterday"})
+    assert json.loads(halves.run_ledger("quarantine", "list", "--format", "json").stdout)[0]["account"] is None
+    settings = ("--set", "account=acme", "--set", "received_at=2026-05-06T10:00:00Z")
+    assert halves.run_ledger("quarantine", "requeue", "1", *settings, "--mapping", MAPPINGS / "gateway-half.yaml").exit_code == 1
+    waits = "1 acme gateway-1.jsonl:1 usage_missing: waits for its engine's tokens\n"
+    for filters in ([], ["--account", "acme"], ["--reason", "usage_missing"], ["--request-id", "g"]):
+        assert halves.run_ledger("quarantine", "list", *filters).stdout == waits
+    assert halves.run_ledger("quarantine", "list", "--count").stdout == "1 usage_missing\n"
+    assert halves.run_ledger("quarantine", "list", "--account", "globex").stdout == ""
+    assert "rows refused: usage_missing" in halves.run_ledger("status").stdout
+    assert halves.run_ledger("quarantine", "show", "1").stdout.startswith("1 usage_missing: waits for its engine's tokens\n")
+    for asked in ("g", "h"):
+        (row_,) = explained(halves, asked)["quarantine"]
+        assert (row_["id"], row_["account"], row_["received_at"], row_["reason"]) == (1, "acme", "2026-05-06T10:00:00Z", "usage_missing")
+    halves.load(engine("s", "h"))
+    assert named(halves, "g") == ("acme", "g", None, True)
+    (row_,) = explained(halves, "g")["quarantine"]
+    assert (row_["id"], row_["reason"], row_["resolution"]) == (1, "missing_field", "joined")
 
 
 def test_an_engines_row_without_a_gateways_is_no_request_yet(halves: Halves) -> None:

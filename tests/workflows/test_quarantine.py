@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 from click.testing import CliRunner
 
@@ -43,15 +42,6 @@ columns:
   input_tokens: prompt
   output_tokens: coalesce(completion, fallback)
 """
-
-
-@pytest.fixture
-def query(database_url: str) -> Query:
-    def run(statement: str) -> list[Any]:
-        with psycopg.connect(database_url) as connection:
-            return connection.execute(statement.encode()).fetchall()
-
-    return run
 
 
 @pytest.fixture
@@ -120,19 +110,19 @@ def test_the_rows_of_a_contracts_month_are_those_that_its_settlement_counts(
     assert run_ledger("quarantine", "list", "--contract", "acme-bank-llm").exit_code == 2
 
 
-def test_a_row_is_repaired_by_setting_columns_and_tells_its_history(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+def test_a_row_is_repaired_by_setting_columns_and_tells_its_history(tmp_path: Path, run_ledger: Run, rows_of: Query) -> None:
     run_ledger("ingest", write_rows(tmp_path / "one.csv", [refused("a")]), "--author", "ann", now="2026-06-01T00:00:00Z")
-    [(number,)] = query("SELECT quarantine_id FROM quarantine")
+    [(number,)] = rows_of("SELECT quarantine_id FROM quarantine")
     repair = ["quarantine", "requeue", str(number), "--author", "bob"]
     looked = run_ledger(*repair, "--set", "output_tokens=7", "--dry-run")
     assert (looked.exit_code, looked.stdout) == (0, f"{number} accepted\n") and "nothing was written" in looked.stderr
-    assert query("SELECT (SELECT count(*) FROM event), (SELECT count(*) FROM resubmission), (SELECT count(*) FROM batch)") == [(0, 0, 1)]
+    assert rows_of("SELECT (SELECT count(*) FROM event), (SELECT count(*) FROM resubmission), (SELECT count(*) FROM batch)") == [(0, 0, 1)]
     wrong = run_ledger(*repair, "--set", "output_tokens=7.0", "--set", "e2e_ms=99,5")
     assert (wrong.exit_code, wrong.stdout) == (1, f"{number} bad_number: e2e_ms is '99,5', expected a decimal number such as 99.5\n")
     done = run_ledger(*repair, "--set", "output_tokens=7", "--set", "inference_us=", "--set", "e2e_ms=99.5", "--reason", "engine log",
                       "--format", "json")  # fmt: skip
     assert json.loads(done.stdout) == [{"id": number, "outcome": "accepted", "detail": None}]
-    assert query("SELECT request_id, inference_us, e2e_us, output_tokens FROM event") == [("a", None, 99_500, 7)]
+    assert rows_of("SELECT request_id, inference_us, e2e_us, output_tokens FROM event") == [("a", None, 99_500, 7)]
     again = run_ledger(*repair)
     assert (again.exit_code, again.stdout) == (0, f"{number} was resolved before\n")
     history = json.loads(run_ledger("quarantine", "show", str(number), "--format", "json").stdout)
@@ -149,21 +139,21 @@ def test_a_row_is_repaired_by_setting_columns_and_tells_its_history(tmp_path: Pa
 
 
 def test_a_row_in_conflict_stays_counts_as_one_and_a_correction_settles_it(
-    tmp_path: Path, run_ledger: Run, query: Query, database: Database
+    tmp_path: Path, run_ledger: Run, rows_of: Query, database: Database
 ) -> None:
     run_ledger("ingest", write_rows(tmp_path / "one.csv", [row("acme-bank", "a", 10), refused("b", "acme-bank")]))
     late = write_rows(tmp_path / "late.csv", [row("acme-bank", "a", 30)])
     run_ledger("ingest", late, now="2026-05-06T09:00:00Z")
     done = run_ledger("quarantine", "requeue", "--refused-for", "future")
     assert (done.exit_code, done.stdout) == (1, "2 conflict: differs from the stored row in input_tokens\n")
-    assert query("SELECT request_id FROM quarantine WHERE resolution IS NULL ORDER BY 1") == [("a",), ("b",)]
+    assert rows_of("SELECT request_id FROM quarantine WHERE resolution IS NULL ORDER BY 1") == [("a",), ("b",)]
     contract = Path(__file__).parents[1] / "golden" / "cases" / "edges" / "contract.yaml"
     assert run_ledger("contract", "add", contract).exit_code == 0
     with database.begin() as connection:
         periods = [terms for _, terms in contracts_in_force(connection, "2026-05")]
         assert count_unresolved(connection, periods)["acme-bank-llm"] == Unresolved(conflicts=1, quarantined=1)
     assert "settles the rows in conflict 2" in run_ledger("correct", "a", "--set", "input_tokens=30", "--reason", "meter").stdout
-    assert query("SELECT quarantine_id, resolution FROM quarantine WHERE resolution IS NOT NULL") == [(2, "corrected")]
+    assert rows_of("SELECT quarantine_id, resolution FROM quarantine WHERE resolution IS NOT NULL") == [(2, "corrected")]
 
 
 def test_a_filter_that_finds_nothing_says_which_accounts_come_near(tmp_path: Path, run_ledger: Run) -> None:
@@ -185,21 +175,21 @@ def test_a_filter_that_finds_nothing_says_which_accounts_come_near(tmp_path: Pat
     assert run_ledger("quarantine", "list", "--account", "zzz").stderr.endswith("zzz: ledger status shows the accounts that there are\n")
 
 
-def test_rows_are_dismissed_by_ids_and_by_filters(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+def test_rows_are_dismissed_by_ids_and_by_filters(tmp_path: Path, run_ledger: Run, rows_of: Query) -> None:
     run_ledger("ingest", write_rows(tmp_path / "one.csv", [refused("a"), refused("b"), refused("c", "other"), row("acme", "d", -1)]))
     dismiss = ["quarantine", "dismiss", "--reason", "ours"]
     assert run_ledger(*dismiss).exit_code == 2
     assert run_ledger(*dismiss, "1", "2", "77").exit_code == 1
     assert run_ledger(*dismiss, "--account", "acme", "--dry-run").stdout == "3 rows would be dismissed\n"
-    assert query("SELECT count(*) FROM quarantine WHERE resolution IS NOT NULL") == [(0,)]
-    one, two, three = (number for (number,) in query("SELECT quarantine_id FROM quarantine WHERE reason = 'usage_missing' ORDER BY 1"))
+    assert rows_of("SELECT count(*) FROM quarantine WHERE resolution IS NOT NULL") == [(0,)]
+    one, two, three = (number for (number,) in rows_of("SELECT quarantine_id FROM quarantine WHERE reason = 'usage_missing' ORDER BY 1"))
     assert run_ledger(*dismiss, str(three), str(one)).stdout == f"{one} dismissed\n{three} dismissed\n"
     assert run_ledger(*dismiss, str(one), str(two)).stdout == f"{one} was resolved before\n{two} dismissed\n"
     done = run_ledger(*dismiss, "--refused-for", "negative_tokens", "--format", "json")
     assert json.loads(done.stdout) == {"dry_run": False, "dismissed": [10 - one - two - three], "resolved_before": []}
 
 
-def test_a_row_of_another_mapping_is_shown_in_canonical_columns_and_read_as_before(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+def test_a_row_of_another_mapping_is_shown_in_canonical_columns_and_read_as_before(tmp_path: Path, run_ledger: Run, rows_of: Query) -> None:
     mapping = tmp_path / "gateway.yaml"
     mapping.write_text(MAPPING)
     lines = [
@@ -223,7 +213,7 @@ def test_a_row_of_another_mapping_is_shown_in_canonical_columns_and_read_as_befo
     values = ["--set", "e2e_ms=90", "--set", "received_at=2026-05-06T10:00:00Z", "--set", "output_tokens=9"]
     files = [run_ledger("quarantine", "requeue", "--file", file, "--mapping", mapping, *values) for file in ("x.jsonl", "y.jsonl")]
     assert [done.exit_code for done in files] == [0, 0]
-    stored = query("SELECT request_id, e2e_us, queue_us, output_tokens, source FROM event JOIN batch USING (batch_id) ORDER BY 1")
+    stored = rows_of("SELECT request_id, e2e_us, queue_us, output_tokens, source FROM event JOIN batch USING (batch_id) ORDER BY 1")
     assert [one[0] for one in stored] == sorted(f"t{place}{name}/{name}/{place}" for name in "xy" for place in (1, 2, 3))
     assert stored[0][1:] == (90_000, 2, 9, "x.jsonl") and stored[1][4] == "y.jsonl"
 
@@ -231,7 +221,7 @@ def test_a_row_of_another_mapping_is_shown_in_canonical_columns_and_read_as_befo
 HOSTILE = ["=HYPERLINK(0)", "@x", "+1+1", "-2+3", "'tis", "-12.34", '\u202e;=1,"2"', "\t=1"]
 
 
-def test_a_table_goes_out_defused_and_comes_back_as_it_was(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+def test_a_table_goes_out_defused_and_comes_back_as_it_was(tmp_path: Path, run_ledger: Run, rows_of: Query) -> None:
     file = tmp_path / "rows.jsonl"
     row_of = {"account": "acme", "model": "m", "received_at": "2026-05-06T10:00:00Z", "input_tokens": "1"}
     file.write_text("\n".join(json.dumps(row_of | {"request_id": text, "node": text}) for text in HOSTILE))
@@ -256,11 +246,11 @@ def test_a_table_goes_out_defused_and_comes_back_as_it_was(tmp_path: Path, run_l
         writer.writerows(rows)
     done = run_ledger("quarantine", "requeue", "--from", table, "--reason", "found")
     assert done.exit_code == 1 and f"{rows[0]['quarantine_id']} bad_number: output_tokens is 'x'" in done.stdout
-    assert query('SELECT request_id, node, output_tokens FROM event ORDER BY output_tokens, request_id COLLATE "C"') == [
+    assert rows_of('SELECT request_id, node, output_tokens FROM event ORDER BY output_tokens, request_id COLLATE "C"') == [
         *sorted((text, text, 5) for text in HOSTILE[1:-1]),
         (HOSTILE[-1], "n;1", 7),
     ]
-    assert query("SELECT values_set FROM resubmission JOIN quarantine USING (quarantine_id) WHERE request_id = '@x'") == [
+    assert rows_of("SELECT values_set FROM resubmission JOIN quarantine USING (quarantine_id) WHERE request_id = '@x'") == [
         ({"output_tokens": "5"},)
     ]
     lines = run_ledger("quarantine", "export", rows[0]["quarantine_id"], "--format", "jsonl", "--output", "-").stdout
@@ -307,7 +297,7 @@ def database_of_one(server: Any, tmp_path_factory: pytest.TempPathFactory) -> An
 
 
 def test_two_who_send_the_same_row_in_at_once_get_one_event_and_no_error(
-    tmp_path: Path, run_ledger: Run, query: Query, database: Database, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run_ledger: Run, rows_of: Query, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ledger.store.quarantine.PIECE_ROWS", 7)
     rows = [refused(f"r{number}") for number in range(40)]
@@ -321,34 +311,34 @@ def test_two_who_send_the_same_row_in_at_once_get_one_event_and_no_error(
         outcomes = list(pool.map(send, "abcd"))
     assert sorted({outcome for some in outcomes for outcome in some}) == ["accepted", "resolved"]
     assert sum(some.count("accepted") for some in outcomes) == 40
-    assert query("SELECT count(*), count(DISTINCT request_id) FROM event") == [(40, 40)]
-    assert query("SELECT count(*) FROM resubmission") == [(40,)]
+    assert rows_of("SELECT count(*), count(DISTINCT request_id) FROM event") == [(40, 40)]
+    assert rows_of("SELECT count(*) FROM resubmission") == [(40,)]
     assert verify_cells(database).accounts == ()
 
 
 def test_rows_that_say_the_same_are_accepted_once_also_in_a_dry_run(
-    tmp_path: Path, run_ledger: Run, query: Query, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, run_ledger: Run, rows_of: Query, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ledger.store.quarantine.PIECE_ROWS", 1)
     run_ledger(
         "ingest", write_rows(tmp_path / "rows.csv", [refused("a"), refused("a", tokens="x"), row("acme", "").replace("10,5", "9,9")])
     )
     send = ["quarantine", "requeue", "--file", "rows.csv", "--set", "output_tokens=5", "--set", "request_id=a"]
-    numbers = [number for (number,) in query("SELECT quarantine_id FROM quarantine ORDER BY line")]
+    numbers = [number for (number,) in rows_of("SELECT quarantine_id FROM quarantine ORDER BY line")]
     told = ("accepted", "is stored already", "conflict: differs from the stored row in input_tokens")
     expected = "".join(f"{number} {what}\n" for number, what in zip(numbers, told, strict=True))
     assert run_ledger(*send, "--dry-run").stdout == expected
     assert run_ledger(*send).stdout == expected
 
 
-def test_a_line_that_is_no_record_can_be_sent_in_when_its_columns_are_set(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+def test_a_line_that_is_no_record_can_be_sent_in_when_its_columns_are_set(tmp_path: Path, run_ledger: Run, rows_of: Query) -> None:
     run_ledger("ingest", write_rows(tmp_path / "rows.csv", [row(), "a,b"]), "--account", "acme")
     done = run_ledger("quarantine", "requeue")
     assert (done.exit_code, "1 bad_text: nothing of the line could be kept" in done.stdout) == (1, True)
     values = ["account=acme", "request_id=b", "model=m", "received_at=2026-05-06T10:00:00Z", "input_tokens=1", "output_tokens=1"]
     assert run_ledger("quarantine", "requeue", "1", *(part for value in values for part in ("--set", value))).stdout == "1 accepted\n"
     assert exported(run_ledger("quarantine", "export", "--output", "-").stdout) == []
-    assert query("SELECT request_id FROM event ORDER BY 1") == [("b",), ("r",)]
+    assert rows_of("SELECT request_id FROM event ORDER BY 1") == [("b",), ("r",)]
 
 
 @pytest.mark.parametrize(
@@ -372,7 +362,7 @@ def test_every_column_that_can_be_exported_can_be_set() -> None:
     assert {path[0] for path in mapping.paths} == set(CANONICAL_COLUMNS)
 
 
-def test_rows_that_others_met_are_repaired_in_a_table_and_sent_by_the_client_again(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+def test_rows_that_others_met_are_repaired_in_a_table_and_sent_by_the_client_again(tmp_path: Path, run_ledger: Run, rows_of: Query) -> None:
     good = {"account": "x", "model": "m", "received_at": "2026-05-06T10:00:00Z", "input_tokens": 20_000, "output_tokens": 5}
     rows = [
         good | {"request_id": "a"}, good | {"request_id": "a", "output_tokens": 30}, good | {"request_id": ""},
@@ -387,7 +377,7 @@ def test_rows_that_others_met_are_repaired_in_a_table_and_sent_by_the_client_aga
     table = tmp_path / "table.csv"
     run_ledger("quarantine", "export", "--output", table)
     repaired = exported(table.read_text())
-    by_line = dict(query("SELECT line, quarantine_id::text FROM quarantine"))
+    by_line = dict(rows_of("SELECT line, quarantine_id::text FROM quarantine"))
     changes: dict[int, dict[str, object]] = {
         3: {"request_id": "b"}, 4: {"request_id": "n"}, 5: good | {"request_id": "half"}, 6: {"cached_input_tokens": 8000},
         7: {"e2e_ms": 200},
@@ -400,9 +390,9 @@ def test_rows_that_others_met_are_repaired_in_a_table_and_sent_by_the_client_aga
         writer.writerows(repaired)
     done = run_ledger("quarantine", "requeue", "--from", table, "--reason", "repaired", "--format", "json")
     assert {one["id"]: one["outcome"] for one in json.loads(done.stdout)} == {int(by_line[line]): "accepted" for line in changes}
-    events = query("SELECT request_id, cached_input_tokens, e2e_us FROM event ORDER BY request_id")
+    events = rows_of("SELECT request_id, cached_input_tokens, e2e_us FROM event ORDER BY request_id")
     assert events == [("a", 0, None), ("b", 0, None), ("c", 8000, None), ("e", 0, 200_000), ("half", 0, None), ("n", 0, None)]
     again = json.loads(run_ledger(*load).stdout)["total"]
     assert (again["new"], again["duplicate"], again["conflict"], again["refused"]) == (0, 1, 1, 5)
-    assert query("SELECT reason FROM quarantine WHERE resolution IS NULL") == [("conflict",)]
+    assert rows_of("SELECT reason FROM quarantine WHERE resolution IS NULL") == [("conflict",)]
     assert run_ledger("quarantine", "requeue").stdout == f"{by_line[2]} conflict: differs from the stored row in output_tokens\n"

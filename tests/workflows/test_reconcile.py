@@ -119,8 +119,7 @@ def scrape(file: Path, **counters: float) -> Path:
     return file
 
 
-def test_rows_of_engines_are_compared_where_the_ledger_has_them(run_ledger: RunLedger, tmp_path: Path) -> None:
-    halves = Halves(tmp_path, run_ledger, lambda _: [])
+def test_rows_of_engines_are_compared_where_the_ledger_has_them(run_ledger: RunLedger, tmp_path: Path, halves: Halves) -> None:
     halves.load(
         gateway("g"), gateway("h", 1), gateway("alone", 2, **{"in": 1000, "out": 1}), gateway("closed", 3, code=499, **{"in": 7, "out": 3}),
         gateway("late", 4, code=499),
