@@ -21,7 +21,7 @@ from ledger.ingest.kept_fields import fields_select
 from ledger.ingest.mapped_columns import mapped_select
 from ledger.ingest.mapping import Role
 from ledger.ingest.reading.line_file import Piece
-from ledger.ingest.reading.record_file import RecordFile
+from ledger.ingest.reading.record_file import RecordFile, file_stem
 from ledger.ingest.reading.scratch import literal
 from ledger.store.events import COMPARED_FIELDS, EVENT_FIELDS
 from ledger.store.observations import OBSERVATION_FIELDS
@@ -29,8 +29,6 @@ from ledger.store.observations import OBSERVATION_FIELDS
 _IS_EVENT = "reason IS NULL"
 _IS_OBSERVATION = f"(reason IS NULL OR reason = '{Reason.USAGE_MISSING}')"  # its engine may have the tokens
 
-# What a row is known by in quarantine, so that it stands there once.
-_ROW_SHA256 = "sha256({kind} || fields || coalesce(raw, ''))"
 # Whether a record is one of those of `kept`. A join that asks for it would take all records for few, and hold their fields in memory.
 _IS_KEPT = (
     "CASE WHEN record BETWEEN getvariable('kept_first') AND getvariable('kept_last') "
@@ -65,6 +63,7 @@ class Chunk:
     connection: duckdb.DuckDBPyConnection
     folder: Path  # of its own
     stored: str = _IS_EVENT  # which rows of `judged` are, as a condition
+    identifying_stem: str | None = None  # of the file's name, if that and their number identify the records
     written: dict[int | Role | None, Path] = field(default_factory=dict)  # events by their batch, observations by their role
 
     @property
@@ -93,7 +92,7 @@ class Chunk:
         selected = ", ".join(columns[name] for name in OBSERVATION_FIELDS)
         if self.refused[Reason.USAGE_MISSING]:
             self._keep_fields()
-            row_sha256 = _ROW_SHA256.format(kind="'refused'")
+            row_sha256 = self._row_sha256("'refused'")
             query = (
                 f"SELECT {selected}, row_sha256, record FROM judged "  # noqa: S608
                 f"LEFT JOIN (SELECT record, {row_sha256} AS row_sha256 FROM kept) USING (record) WHERE {_IS_OBSERVATION}"
@@ -128,12 +127,12 @@ class Chunk:
         if role is None or conflicts or not self.refused[Reason.USAGE_MISSING]:  # else they are kept already
             self._keep_fields(with_conflicts=bool(conflicts))
         query = (
-            f"SELECT line, reason, detail, {_ROW_SHA256.format(kind='kind')}, fields, readable_account, make_timestamp(received_us), "  # noqa: S608
+            f"SELECT line, reason, detail, {self._row_sha256('kind')}, fields, readable_account, make_timestamp(received_us), "  # noqa: S608
             "CASE WHEN length(request_id) <= 200 AND NOT contains(request_id, chr(0)) THEN request_id END FROM ("
             "SELECT judged.line, CASE WHEN conflict.record IS NULL THEN judged.reason ELSE 'conflict' END AS reason, "
             "coalesce(conflict.detail, judged.detail) AS detail, "
             "CASE WHEN conflict.record IS NULL THEN 'refused' ELSE 'conflict' END AS kind, "
-            "fields, raw, readable_account, received_us, request_id FROM ("
+            "record, fields, raw, readable_account, received_us, request_id FROM ("
             # Both have the same records in the same order: a join by number would keep the fields of all of them in memory.
             f"SELECT record, line, reason, detail, readable_account, received_us, {request_id} AS request_id "
             f"FROM judged WHERE {_IS_KEPT}) AS judged "
@@ -142,6 +141,11 @@ class Chunk:
             f"AND (conflict.record IS NOT NULL OR (judged.reason IS NOT NULL{chosen})))"
         )
         return self.write(query).open("rb")
+
+    def _row_sha256(self, kind: str) -> str:
+        """What a row is known by in quarantine, so that it stands there once: what it says and, where that identifies it, its place."""
+        place = "" if self.identifying_stem is None else f" || {literal(self.identifying_stem)} || '/' || record"
+        return f"sha256({kind} || fields || coalesce(raw, ''){place})"
 
     def _keep_fields(self, *, with_conflicts: bool = False) -> None:
         """Make the temporary table `kept` of the fields of the refused rows, in their order; or of those in conflict too."""
@@ -303,4 +307,5 @@ class Judge:
             number=cut.number, first=cut.first, last=cut.last, refused=Counter({Reason(reason): count for reason, count in refused}),
             skipped=skipped, clamped=totals[0], earliest_us=totals[1], latest_us=totals[2], connection=connection,
             folder=cut.folder, stored=stored,
+            identifying_stem=file_stem(self.records.name) if mapping.is_identified_by_file else None,
         )  # fmt: skip

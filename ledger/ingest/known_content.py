@@ -18,13 +18,14 @@ from ledger.store.events import Batch, committed_batches
 def committed_chunks(connection: Connection, records: RecordFile, *, chunk_rows: int, again: bool) -> dict[int, Batch]:
     """The first batch of each chunk of this content that was loaded under this mapping and, where it identifies rows, this name.
 
-    Raises LedgerError if the content was loaded in another way, unless it is to be loaded `again`.
+    Raises LedgerError if the content was loaded in another way alone, unless it is to be loaded `again`. A load asks before it begins and,
+    with the content locked, in the transaction of its first chunk: of two that begin together the second is refused then.
     """
     mapping = records.mapping
     before = committed_batches(connection, records.sha256)
     alike = [batch for batch in before if batch.mapping_sha256 == mapping.sha256]
-    if not again and len(alike) < len(before):
-        _refuse_other_reading(records, next(batch for batch in reversed(before) if batch.mapping_sha256 != mapping.sha256))
+    if not again and before and not alike:
+        _refuse_other_reading(records, before[-1])
     if mapping.is_identified_by_file:
         named = [batch for batch in alike if file_stem(batch.source) == file_stem(records.name)]
         if not again and alike and not named:
@@ -34,9 +35,14 @@ def committed_chunks(connection: Connection, records: RecordFile, *, chunk_rows:
 
 
 def _refuse_other_reading(records: RecordFile, then: Batch) -> None:
+    mapping = records.mapping
+    account = mapping.given.account if then.given is None else Given.of_texts(then.given).account
+    are_others = account != mapping.given.account or (mapping.is_identified_by_file and file_stem(then.source) != file_stem(records.name))
     raise LedgerError(
-        f"{records.name}: this content was loaded {_other_reading(then, records.mapping)}; {_load(then)}",
-        cure="rows that the two read differently will be conflicts; --again loads it all the same",
+        f"{records.name}: this content was loaded {_other_reading(then, mapping)}; {_load(then)}",
+        cure="--again loads all of it, as new requests that are billed besides those"
+        if are_others
+        else "rows of one id that the two read differently will be conflicts, and those of another id new; --again loads it all the same",
     )
 
 

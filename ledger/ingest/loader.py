@@ -34,6 +34,7 @@ from ledger.store.events import (
     copy_events,
     insert_staged,
     is_stored,
+    lock_content,
     next_batch_id,
     stage_events,
     staged_conflicts,
@@ -121,7 +122,7 @@ def load_file(
         committed = committed_chunks(connection, records, chunk_rows=chunk_rows, again=again)
     if len(committed) == -(-records.records // chunk_rows):
         committed = {}  # complete: everything is looked at again
-    loader = _Loader(database=database, records=records, author=author, chunk_rows=chunk_rows)
+    loader = _Loader(database=database, records=records, author=author, chunk_rows=chunk_rows, again=again)
     summary, judge = Summary(), Judge(records, now_us=since_1970_us(database.now()))
 
     def cut_next(number: int) -> Cut:
@@ -199,6 +200,8 @@ class _Loader:
     records: RecordFile
     author: str
     chunk_rows: int
+    again: bool
+    has_stored: bool = False  # a chunk of this load is committed
     through_staging: bool | None = None  # not known before the first chunk
     batch_ids: dict[int, int] = field(default_factory=dict)  # of chunks whose events are written already
 
@@ -237,9 +240,13 @@ class _Loader:
             try:
                 with self.database.begin() as connection:
                     fault_point("ingest.before_copy")
+                    if not self.has_stored:
+                        lock_content(connection, self.records.sha256)
+                        committed_chunks(connection, self.records, chunk_rows=self.chunk_rows, again=self.again)
                     summary = self._store(connection, chunk, upkeep, computed)
                     self.records.check_unchanged()
                     fault_point("ingest.before_commit")
+                self.has_stored = True
                 fault_point("ingest.after_commit")
                 return summary
             except IdentityTaken:

@@ -76,6 +76,15 @@ def add_batch(connection: Connection, batch: Batch) -> None:
     )
 
 
+def lock_content(connection: Connection, content_sha256: str) -> None:
+    """Wait for other loads of this content, until the transaction ends."""
+    execute(
+        connection,
+        "SELECT pg_advisory_xact_lock(hashtext('ledger.content'), hashtext(%(content)s))",
+        {"content": content_sha256},
+    )
+
+
 def committed_batches(connection: Connection, content_sha256: str) -> list[Batch]:
     """The batches of every load of this content, in the order in which they were committed."""
     query = sql.SQL("SELECT {} FROM batch WHERE content_sha256 = %(content)s ORDER BY batch_id").format(

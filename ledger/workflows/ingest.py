@@ -246,7 +246,9 @@ def _check_is_telemetry(path: str, records: RecordFile) -> None:
 
 
 def _is_stream(path: str) -> bool:
-    """Whether it is a pipe, such as a shell's `<(...)`, or a device, such as a terminal."""
+    """Whether it is a pipe, such as a shell's `<(...)`, or a device, such as a terminal; or has only the name of an open file's number."""
+    if path.startswith(("/dev/", "/proc/")):
+        return True
     try:
         mode = os.stat(path).st_mode
         return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)

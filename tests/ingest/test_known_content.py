@@ -1,11 +1,16 @@
 """Content that was loaded before: under its name it adds nothing, under another name, mapping or option it is refused without --again."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from ledger.ingest.mapping_file import built_in_mappings
@@ -57,6 +62,44 @@ def test_content_without_ids_is_refused_under_another_name_and_loaded_with_again
     assert load(run_ledger, renamed) == counts(read=10, duplicate=10)  # the name is known now
 
 
+def test_of_two_loads_under_two_names_that_begin_together_one_is_refused(trace: Path, database_url: str, query: Query) -> None:
+    other = trace.with_name("trace-b.csv")
+    other.write_text(TRACE)
+    with psycopg.connect(database_url) as connection:  # both have looked before the first may write
+        connection.execute("LOCK TABLE batch IN EXCLUSIVE MODE")
+        environment = os.environ | {"LEDGER_DATABASE_URL": database_url}
+        command = [sys.executable, "-m", "ledger", "ingest", *AZURE]
+        loads = [subprocess.Popen([*command, file], env=environment, stderr=subprocess.PIPE, text=True) for file in (trace, other)]
+        waiting = (
+            "SELECT count(DISTINCT pid) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database()"
+        )
+        while connection.execute(waiting).fetchone() != (2,):
+            time.sleep(0.05)
+    errors = [load.communicate()[1] for load in loads]
+    assert sorted(load.returncode for load in loads) == [0, 1]
+    assert sum("each request would be billed twice" in error for error in errors) == 1
+    assert query("SELECT count(*) FROM event") == [{"count": 10}]
+
+
+def test_equal_refused_rows_of_two_traces_are_two_rows(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+    for name, first in (("t1.csv", 1), ("t2.csv", 2)):
+        (tmp_path / name).write_text(f"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:0{first},1,5\n2023-11-16 18:15:09,1.7,1\n")
+        for _ in range(2):
+            assert run_ledger("ingest", *AZURE, tmp_path / name).exit_code == 0
+    assert query("SELECT source FROM quarantine JOIN batch USING (batch_id) ORDER BY source") == [
+        {"source": "t1.csv"},
+        {"source": "t2.csv"},
+    ]
+
+
+def test_a_load_under_one_of_several_known_ways_adds_nothing(trace: Path, run_ledger: Run) -> None:
+    load(run_ledger, trace)
+    refused = run_ledger("ingest", "--account", "other", "--model", "m", trace)
+    assert "--again loads all of it, as new requests that are billed besides those" in refused.stderr
+    assert load(run_ledger, trace, "--account", "other", "--again") == counts(read=10, new=10)
+    assert load(run_ledger, trace) == counts(read=10, duplicate=10)
+
+
 def test_folders_and_endings_are_no_part_of_a_name(trace: Path, run_ledger: Run) -> None:
     load(run_ledger, trace)
     (trace.parent / "other").mkdir()
@@ -103,6 +146,11 @@ def test_standard_input_without_ids_needs_a_name(trace: Path, run_ledger_process
     ]
     again = run_ledger_process("ingest", *AZURE, trace, "--format", "json")
     assert totals(again.stdout) == counts(read=10, duplicate=10)
+
+
+def test_an_open_file_by_its_number_has_no_name(trace: Path, run_ledger: Run) -> None:
+    with trace.open() as file:
+        assert "--name" in run_ledger("ingest", *AZURE, f"/dev/fd/{file.fileno()}").stderr
 
 
 def test_a_check_of_standard_input_asks_for_the_name_too(run_ledger_process: Run) -> None:
