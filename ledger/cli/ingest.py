@@ -47,7 +47,9 @@ LONGEST_FILE_NAME = 200  # characters
 
 def _file_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """What a file could be called, without folders."""
-    if value is None or (value.isprintable() and value not in ("", ".", "..") and "/" not in value and len(value) <= LONGEST_FILE_NAME):
+    if value is None:
+        return None
+    if value.isprintable() and value.strip() not in ("", ".", "..") and "/" not in value and len(value) <= LONGEST_FILE_NAME:
         return value
     raise click.BadParameter("expected the name of a file, without folders, such as trace.csv", ctx, param)
 

@@ -28,7 +28,8 @@ NAMED = 10
 class RequestHistory:
     """The revisions of a request in order, the observations that it was formed of, and the refused rows that speak of it. Without
     revisions it is no request yet: its observations or its rows wait. `found_by` is the column of an observation that has the id that was
-    asked for, None if that is the request's own. `apart` tells why its halves are not joined, if both are there."""
+    asked for, None if that is the request's own. `apart` tells why its halves are not joined, if both are there and it is not
+    withdrawn."""
 
     account: str
     request_id: str
@@ -56,7 +57,8 @@ def explain_request(database: Database, asked_id: str, *, account: str | None) -
             others = each_refused(connection, RowFilter(request_id=asked_id, state=RowState.ALL))
             refused += [row for row in others if row.account in (None, owner)]
         calls = {one.request_id for one in observations if one.role == "gateway" and one.record_id == request_id}
-        apart = next((kept_apart(connection, owner, call) for call in calls), None)
+        is_withdrawn = bool(revisions) and revisions[-1].withdrawal is not None
+        apart = None if is_withdrawn else next((kept_apart(connection, owner, call) for call in calls), None)
         if not (revisions or observations or refused):
             cure = "check the id and the account; a row whose id cannot be read is found with ledger quarantine list"
             raise no_request(asked_id, account, cure=account_cure(connection, account) or cure)

@@ -157,7 +157,7 @@ def test_a_check_of_standard_input_asks_for_the_name_too(run_ledger_process: Run
     assert "--name" in run_ledger_process("ingest", "--check", *AZURE, "-", input=TRACE).stderr
 
 
-@pytest.mark.parametrize("name", ["", "a/b.csv", "..", "a\0b", "n" * 201])
+@pytest.mark.parametrize("name", ["", " ", "a/b.csv", "..", "a\0b", "n" * 201])
 def test_a_name_that_no_file_can_have_is_refused(name: str, trace: Path, run_ledger: Run) -> None:
     refused = run_ledger("ingest", *AZURE, "--name", name, trace)
     assert (refused.exit_code, "--name" in refused.stderr) == (2, True)

@@ -105,6 +105,8 @@ def test_halves_that_contradict_each_other_say_so_with_the_figures_and_the_cure(
     assert halves.run_ledger(*repaired, "--mapping", MAPPINGS / "gateway-half.yaml").exit_code == 0
     assert named(halves, "t") == ("acme", "waits", "record_id", True)
     assert explained(halves, "waits")["kept_apart"] is None and halves.unjoined() == ["s/counts"]
+    assert halves.run_ledger("void", "counts", "--account", "acme", "--reason", "sent twice", "--yes").exit_code == 0
+    assert explained(halves, "counts")["kept_apart"] is None  # nothing of it counts
 
 
 def test_halves_that_both_lack_tokens_say_so(halves: Halves) -> None:
