@@ -126,7 +126,7 @@ def _replayed(ctx: click.Context, month: str, checked: Sequence[CheckedFile]) ->
             try:
                 replayed = replay_warnings(database, month, file)
             except ReplayRefused as error:
-                echo(f"error: {error.message}\n  {error.cure}", err=True)
+                echo(error.text, err=True)
                 is_refused = True
                 continue
             for note in replayed.notes:

@@ -77,7 +77,7 @@ def _history_lines(history: RequestHistory, asked_id: str) -> Iterator[str]:
         yield from wrapped(", ".join(told))
     if history.apart:
         waiting = next((row.quarantine_id for row in history.refused if row.resolution is None and row.reason != Reason.CONFLICT), None)
-        yield from apart_lines(history.apart, account=history.account, waiting_id=waiting)
+        yield from apart_lines(history.apart, waiting_id=waiting)
     if history.refused:
         yield "in quarantine"
     for row in history.refused:

@@ -9,11 +9,11 @@ from ledger.store.limits import CLOCK_NOISE_US, LARGEST_TOKENS
 
 
 def apart_json(apart: KeptApart | None) -> dict[str, object] | None:
-    """The reasons and the figures."""
-    return None if apart is None else asdict(apart) | {"reasons": list(apart.reasons)}
+    """Whose halves they are, the reasons and the figures; None if they are joined, or one is missing."""
+    return None if apart is None else asdict(apart)
 
 
-def apart_lines(apart: KeptApart, *, account: str, waiting_id: int | None) -> Iterator[str]:
+def apart_lines(apart: KeptApart, *, waiting_id: int | None) -> Iterator[str]:
     """What they contradict each other in, with the figures that they have together, and what to do; `waiting_id` is that of the gateway's
     row if it waits in quarantine."""
     yield f"its halves are both there and stay apart: the gateway's {apart.request_id} and the engine's {apart.engine_request}"
@@ -34,7 +34,7 @@ def apart_lines(apart: KeptApart, *, account: str, waiting_id: int | None) -> It
         times = " --set e2e_ms=NUMBER" if "times" in apart.reasons else ""
         yield f"  ledger quarantine requeue {waiting_id} {tokens}{times} --reason TEXT"
     else:
-        request = f"{shlex.quote(apart.request_id)} --account {shlex.quote(account)}"
+        request = f"{shlex.quote(apart.request_id)} --account {shlex.quote(apart.account)}"
         yield "  the gateway's half counts as it is; if it is wrong:"
         yield f"  ledger correct {request} --set FIELD=VALUE --reason TEXT"
         yield f"  ledger void {request} --reason TEXT"

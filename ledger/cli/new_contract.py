@@ -23,11 +23,14 @@ def _parsed(ctx: click.Context, param: click.Parameter, value: tuple[str, ...] |
     return texts
 
 
+def _variable(name: str) -> str:
+    return f"field_{name.replace('-', '_')}"  # `from` alone is a word of Python
+
+
 def _field_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for name, field in reversed(FIELDS.items()):
         metavar = {"from": "DAY", "until": "DAY", "currency": "CODE", "timezone": "ZONE"}.get(name, "TEXT")
-        variable = f"field_{name.replace('-', '_')}"  # `from` alone is a word of Python
-        option = click.option(f"--{name}", variable, metavar=metavar, multiple=field.is_list, callback=_parsed, help=field.help)
+        option = click.option(f"--{name}", _variable(name), metavar=metavar, multiple=field.is_list, callback=_parsed, help=field.help)
         command = option(command)
     return command
 
@@ -54,7 +57,7 @@ def new(kind: str, language: str, output: Path | None, force: bool, **fields: tu
       ledger contract new --kind real-time --id acme-bank-chat --customer "Acme Bank Co." \\
         --account acme-bank --currency EUR --timezone Europe/Paris --from 2026-07-01 --output acme.yaml
     """
-    given = {name: texts for name in FIELDS if (texts := fields[f"field_{name.replace('-', '_')}"])}
+    given = {name: texts for name in FIELDS if (texts := fields[_variable(name)])}
     made = new_contract(kind, language, given)
     if output is None:
         click.echo(made.content.decode("utf-8"), nl=False)

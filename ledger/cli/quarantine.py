@@ -235,8 +235,7 @@ def _history_lines(history: RowHistory) -> Iterator[str]:
     else:
         yield "waits for somebody"
         if history.apart:
-            account, apart = history.apart
-            yield from (printable(line) for line in apart_lines(apart, account=account, waiting_id=row.quarantine_id))
+            yield from (printable(line) for line in apart_lines(history.apart, waiting_id=row.quarantine_id))
         yield from (printable(f"  {step}") for step in _next_steps(row))
 
 
@@ -258,7 +257,7 @@ def _history_json(history: RowHistory) -> dict[str, object]:
         "mapping": row.mapping,
         "refused_at": instant_text(row.loaded_at),
         "refused_by": row.loaded_by,
-        "kept_apart": apart_json(history.apart and history.apart[1]),
+        "kept_apart": apart_json(history.apart),
         "sent_in_again": [
             {
                 "at": instant_text(again.at),

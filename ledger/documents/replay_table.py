@@ -85,12 +85,11 @@ def replay_json(before: Statement, after: Statement, notes: Sequence[str]) -> di
 
 def either_way_lines(value: str, written: Statement, otherwise: Statement) -> list[str]:
     """One line for the month as a contract is written, one with another value in it, and one for the difference, for people."""
-    changed, digits = otherwise.totals.total - written.totals.total, written.minor_digits
-    sign, currency = "+" if changed > 0 else "", written.contract.money.currency
+    changed = _signed_amount(otherwise.totals.total - written.totals.total, written.minor_digits)
     names = (f"{written.period} as written", f"with {printable(value)}")
     width = max(map(len, names))
     lines = [f"{name:<{width}}  {_in_short(statement)}" for name, statement in zip(names, (written, otherwise), strict=True)]
-    return [*lines, f"{'difference':<{width}}  {sign}{grouped_amount(changed, digits)} {currency}"]
+    return [*lines, f"{'difference':<{width}}  {changed} {written.contract.money.currency}"]
 
 
 def either_way_json(value: str, written: Statement, otherwise: Statement) -> dict[str, Any]:
@@ -150,9 +149,11 @@ def _markdown_row(cells: Sequence[str]) -> str:
 
 def _changed(before_minor: int, after_minor: int, digits: int) -> tuple[str, str, str]:
     """Both amounts and the difference, with its sign."""
-    changed = after_minor - before_minor
-    sign = "+" if changed > 0 else ""
-    return grouped_amount(before_minor, digits), grouped_amount(after_minor, digits), f"{sign}{grouped_amount(changed, digits)}"
+    return grouped_amount(before_minor, digits), grouped_amount(after_minor, digits), _signed_amount(after_minor - before_minor, digits)
+
+
+def _signed_amount(changed_minor: int, digits: int) -> str:
+    return f"{'+' if changed_minor > 0 else ''}{grouped_amount(changed_minor, digits)}"
 
 
 def _amounts(before: Statement, after: Statement, words: Mapping[str, str]) -> SideBySide:
@@ -237,10 +238,9 @@ def _verdict(breach: Breach | None, words: Mapping[str, str]) -> str:
 
 
 def _line_json(pair: LinePair, digits: int) -> dict[str, Any]:
-    names = ("kind", "model", "variant", "queue", "forfeited", "band", "token")
     (old_tokens, new_tokens), (old, new) = pair.quantities, pair.amounts_minor
     return {
-        **dict(zip(names, (pair.key[0].value, *pair.key[1:]), strict=True)),
+        **pair.key._asdict(),
         "quantity": {"before": old_tokens, "after": new_tokens},
         "amount": {"before": amount_text(old, digits), "after": amount_text(new, digits), "difference": amount_text(new - old, digits)},
     }

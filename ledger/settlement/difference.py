@@ -7,19 +7,30 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ledger.settlement.statement import Breach, InvoiceLine, LineKind, Statement
 
 Member = TypeVar("Member")
 Key = TypeVar("Key")
-LineKey = tuple[LineKind, str | None, str | None, str | None, bool, str | None, str | None]
 BreachKey = tuple[datetime, datetime, str, bool]
+
+
+class LineKey(NamedTuple):
+    """What lines of both sides have in common that are held against each other; version, rate and multiplier may differ."""
+
+    kind: LineKind
+    model: str | None
+    variant: str | None
+    queue: str | None
+    forfeited: bool
+    band: str | None
+    token: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinePair:
-    """The lines of one kind, model, variant, queue, forfeited, band and token on both sides; several if their multipliers differ."""
+    """The lines of one key on both sides; several if their multipliers differ."""
 
     key: LineKey
     before: tuple[InvoiceLine, ...]
@@ -56,7 +67,7 @@ def line_pairs(before: Statement, after: Statement) -> tuple[LinePair, ...]:
     paired = _paired(before.lines, after.lines, _line_key)
     pairs = [LinePair(key=key, before=tuple(old), after=tuple(new)) for key, (old, new) in paired.items()]
     kinds = list(LineKind)
-    return tuple(sorted(pairs, key=lambda pair: kinds.index(pair.key[0])))
+    return tuple(sorted(pairs, key=lambda pair: kinds.index(pair.key.kind)))
 
 
 def breach_pairs(before: Statement, after: Statement) -> tuple[BreachPair, ...]:
@@ -77,7 +88,7 @@ def _paired(
 
 
 def _line_key(line: InvoiceLine) -> LineKey:
-    return line.kind, line.model, line.variant, line.queue, line.forfeited, line.band, line.token
+    return LineKey(*(getattr(line, name) for name in LineKey._fields))
 
 
 def _breach_key(breach: Breach) -> BreachKey:

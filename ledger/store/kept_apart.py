@@ -20,7 +20,7 @@ _WHY = {
 _APART = """
 WITH touched AS (SELECT {account}::varchar AS account, {request_id}::varchar AS request_id),
     held AS ({held}), answer AS ({answer}), engine_sum AS ({engine_sum})
-SELECT g.event_id AS request_id, e.engine_request, {reasons} AS reasons, j.queue_us,
+SELECT g.account, g.event_id AS request_id, e.engine_request, {reasons} AS reasons, j.queue_us,
     coalesce(j.inference_us, j.prefill_us + j.decode_us) AS inference_us, j.e2e_us, j.input_tokens, j.cached_input_tokens,
     j.output_tokens::bigint AS output_tokens
 FROM {together} WHERE e.engine_request IS NOT NULL
@@ -29,9 +29,10 @@ FROM {together} WHERE e.engine_request IS NOT NULL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptApart:
-    """An answer (the id of its event) and its engine's request, with the figures that they would have together. `reasons` are the rules
-    that these break, by their names in `answers.CONTRADICTIONS`, or `no_tokens` if neither half has them."""
+    """An answer (the account and id of its event) and its engine's request, with the figures that they would have together. `reasons` are
+    the rules that these break, by their names in `answers.CONTRADICTIONS`, or `no_tokens` if neither half has them."""
 
+    account: str
     request_id: str
     engine_request: str
     reasons: tuple[str, ...]
@@ -56,13 +57,11 @@ def kept_apart(connection: Connection, account: str, request_id: str) -> KeptApa
     return next((one for one in found if one.reasons), None)
 
 
-def apart_of_waiting(connection: Connection, refused_sha256: str) -> tuple[str, KeptApart] | None:
-    """The same of a gateway's row that waits in quarantine, with its account."""
+def apart_of_waiting(connection: Connection, refused_sha256: str) -> KeptApart | None:
+    """The same of a gateway's row that waits in quarantine, by the hash of that row."""
     query = sql.SQL("SELECT account, request_id FROM observation WHERE role = 'gateway' AND refused_sha256 = {}").format(refused_sha256)
-    for account, request_id in fetch(connection, query):
-        if found := kept_apart(connection, account, request_id):
-            return account, found
-    return None
+    found = (kept_apart(connection, account, request_id) for account, request_id in fetch(connection, query))
+    return next((one for one in found if one), None)
 
 
 def _kept_apart(*, reasons: list[str], **figures: Any) -> KeptApart:

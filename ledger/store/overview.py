@@ -56,8 +56,8 @@ class DraftOfPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unjoined:
-    """Requests of engines that wait, all of them; those without a gateway's since the first was received, and how many have one and
-    cannot be joined with it, with the first of their ids by name, as engines say them."""
+    """Requests of engines whose figures are in no gateway's request. `since` is when the first was received of those that have no
+    gateway's; `kept_apart` are those that have one and are not joined with it, `first_apart` the least of their ids, as engines say it."""
 
     requests: int
     since: datetime | None

@@ -23,7 +23,7 @@ class RowHistory:
 
     row: RefusedRow
     resubmissions: tuple[Resubmission, ...]
-    apart: tuple[str, KeptApart] | None
+    apart: KeptApart | None
 
 
 def list_quarantine(database: Database, wanted: RowFilter, *, most: int | None = None) -> Iterator[RefusedRow]:

@@ -78,6 +78,13 @@ def replay_notes(month: str, candidates: Sequence[Candidate]) -> list[str]:
     return notes
 
 
+def unended_notes(database: Database, statements: Sequence[Statement]) -> list[str]:
+    """What a reader must know if the month of the statements, at least one, is not over in the zone of each."""
+    if database.now() >= max(one.end for one in statements):
+        return []
+    return [f"{statements[0].period} is not over: only windows that have ended are judged"]
+
+
 def compare_replays(database: Database, month: str, old: Candidate, new: Candidate) -> tuple[tuple[Statement, Statement], list[str]]:
     """The month under both, and notes. Raises ReplayRefused if what they give cannot be compared."""
     before, after = old.contract, new.contract
@@ -96,9 +103,7 @@ def compare_replays(database: Database, month: str, old: Candidate, new: Candida
             f"{month} is the month of {before.calendar.timezone} in {old.name} and that of {after.calendar.timezone} in {new.name}"
         )
     first, second = replay_month(database, month, [old, new])
-    if database.now() < max(first.end, second.end):
-        notes.append(f"{month} is not over: only windows that have ended are judged")
-    return (first, second), notes
+    return (first, second), [*notes, *unended_notes(database, [first, second])]
 
 
 def _period(contract: Contract, month: str) -> Period:

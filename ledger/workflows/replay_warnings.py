@@ -11,7 +11,7 @@ from ledger.contract.reader import diagnostic_of
 from ledger.settlement.statement import Statement
 from ledger.store.database import Database
 from ledger.workflows.contract import CheckedFile
-from ledger.workflows.replay import Candidate, replay_month, replay_notes
+from ledger.workflows.replay import Candidate, replay_month, replay_notes, unended_notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,5 @@ def replay_warnings(database: Database, month: str, checked: CheckedFile) -> Rep
         diagnostic_of(one.finding, checked.file, checked.places): ReplayedWarning(value=one.value, written=written, otherwise=other)
         for one, other in zip(found, otherwise, strict=True)
     }
-    notes = replay_notes(month, [candidate])
-    if database.now() < written.end:
-        notes.append(f"{month} is not over: only windows that have ended are judged")
-    return ReplayedFile(warnings=warnings, notes=tuple(notes))
+    notes = (*replay_notes(month, [candidate]), *unended_notes(database, [written]))
+    return ReplayedFile(warnings=warnings, notes=notes)

@@ -7,16 +7,16 @@ import pytest
 
 from ledger.contract.diagnostic import Refusal
 from ledger.contract.reader import contract_texts
+from ledger.documents.contract_prose.languages import LANGUAGES
 from ledger.errors import LedgerError
 from ledger.workflows.contract import CheckedFile, check_contracts
 from ledger.workflows.contract_examples import run_examples
-from ledger.workflows.explain_contract import LANGUAGES, explain_contract
+from ledger.workflows.explain_contract import explain_contract
 from ledger.workflows.new_contract import FIELDS, KINDS, new_contract, parse_value
 
 TEMPLATES = Path(__file__).parents[2] / "contracts" / "templates"
 FILES = [TEMPLATES / f"{kind}.{language}.yaml" for kind in KINDS for language in LANGUAGES]
 WORDS = {"title", "name", "address", "details", "it", "reason"}  # keys whose texts are of a language
-
 PLAIN = {"schema", "version", "title", "parties"}  # keys that need no explanation, or have one within
 
 

@@ -79,7 +79,7 @@ def told_difference(before: Sequence[Fact], after: Sequence[Fact], changes: Sequ
 
 
 def _notes(changes: Sequence[Change], words: DifferenceWords) -> list[str]:
-    of_readers = [change for change in changes if change.fact.code in FOR_READERS]
+    of_readers = [one for one in changes if one.fact.code in FOR_READERS]
     return [words.notes[one.fact.code](words.kinds[one.kind], quoted(one.fact.subject[0])) for one in of_readers]
 
 
@@ -93,7 +93,7 @@ def difference_text(told: ToldDifference) -> str:
         lines += ["", heading, ""]
         for one in group:
             start = f"{one.number:>3}. {words.kinds[one.change.kind]}"
-            sides = [(label, side) for label, side in ((words.before, one.before), (words.after, one.after)) if side]
+            sides = _labelled_sides(one, words)
             if len(sides) == 1:
                 lines += wrapped(f"{start}: {sides[0][1].line}", " " * 5)
             else:
@@ -117,7 +117,7 @@ def difference_markdown(told: ToldDifference) -> str:
         lines += ["", f"## {markdown_of(heading)}", ""]
         for one in group:
             start = f"{one.number}. {words.kinds[one.change.kind]}"
-            sides = [(label, side) for label, side in ((words.before, one.before), (words.after, one.after)) if side]
+            sides = _labelled_sides(one, words)
             if len(sides) == 1:
                 lines.append(f"{start}: {markdown_of(sides[0][1].line)}")
             else:
@@ -126,6 +126,11 @@ def difference_markdown(told: ToldDifference) -> str:
     if told.notes:
         lines += ["", *(f"- {markdown_of(note)}" for note in told.notes)]
     return "\n".join(lines) + "\n"
+
+
+def _labelled_sides(told: ToldChange, words: DifferenceWords) -> list[tuple[str, ToldSide]]:
+    """What is said before and after, each with its label; one of them if the fact was added or removed."""
+    return [(label, side) for label, side in ((words.before, told.before), (words.after, told.after)) if side]
 
 
 def difference_json(told: ToldDifference) -> dict[str, object]:
