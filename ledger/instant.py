@@ -1,4 +1,4 @@
-"""Instants as whole microseconds since 1970, and back: exact, since nothing passes through a float."""
+"""Instants as whole microseconds since 1970, and back, and as text: exact, since nothing passes through a float."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -22,3 +22,13 @@ def instant_of(since_1970_us: int) -> datetime:
     '1970-01-01T00:00:01.500000+00:00'
     """
     return EPOCH + since_1970_us * MICROSECOND
+
+
+def instant_text(instant: datetime) -> str:
+    """An aware instant in UTC, RFC 3339 with `Z`."""
+    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def second_text(instant: datetime) -> str:
+    """The same, cut to the second: for people."""
+    return instant_text(instant.replace(microsecond=0))

@@ -6,7 +6,7 @@ from ledger.cli.options import author_option, echo_json, format_option, pass_dat
 from ledger.cli.output import echo
 from ledger.cli.stored_version import short_hash, show_missing, version_words
 from ledger.contract.scalar import parse_sha256
-from ledger.documents.number import instant_text, second_text
+from ledger.instant import instant_text, second_text
 from ledger.store.database import Database
 from ledger.workflows.approve import Approved, approve_version
 

@@ -13,8 +13,8 @@ import click
 
 from ledger.cli.options import author_option, echo_json, format_option, instant, pass_database, said, settings
 from ledger.cli.output import echo
-from ledger.documents.number import instant_text
 from ledger.ingest.file_state import standard_input
+from ledger.instant import instant_text
 from ledger.printable import brief, printable
 from ledger.store.database import Database
 from ledger.store.withdrawals import RequestFilter

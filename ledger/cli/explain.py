@@ -9,8 +9,8 @@ from ledger.cli.kept_apart import apart_json, apart_lines
 from ledger.cli.options import echo_json, format_option, pass_database
 from ledger.cli.output import echo, wrapped
 from ledger.cli.refused_row import row_json
-from ledger.documents.number import instant_text
 from ledger.ingest.event_rules import Reason
+from ledger.instant import instant_text
 from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.store.histories import Load, StoredObservation, StoredRevision, Withdrawal

@@ -14,13 +14,12 @@ from ledger.cli.options import author_option, echo_json, format_option, parsed
 from ledger.cli.output import echo, wrapped
 from ledger.cli.unknown import unknown_texts
 from ledger.contract.scalar import parse_duration
-from ledger.documents.number import instant_text
 from ledger.ingest.event_rules import Reason
 from ledger.ingest.given import Given, instant_us
 from ledger.ingest.loader import Summary
 from ledger.ingest.mapping import Role
 from ledger.ingest.spend_log_table import is_url
-from ledger.instant import instant_of
+from ledger.instant import instant_of, instant_text
 from ledger.printable import printable
 from ledger.store.database import open_database
 from ledger.workflows.ingest import CHECKED_ROWS, ENDINGS, FileReport, IngestOptions, check_files

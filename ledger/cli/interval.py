@@ -11,9 +11,9 @@ import click
 from ledger.cli.options import author_option, duration_option, echo_json, format_option, parsed, pass_database, span_options
 from ledger.cli.output import echo
 from ledger.contract.scalar import duration_text, parse_share
-from ledger.documents.number import grouped_count, instant_text
+from ledger.documents.number import grouped_count
 from ledger.documents.text_table import Table, write_lines
-from ledger.instant import MICROSECOND
+from ledger.instant import MICROSECOND, instant_text
 from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.store.intervals import Interval

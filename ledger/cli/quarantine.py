@@ -25,8 +25,8 @@ from ledger.cli.options import (
 )
 from ledger.cli.output import echo
 from ledger.cli.refused_row import outcome_words, row_json, rows_words
-from ledger.documents.number import instant_text
 from ledger.ingest.event_rules import Reason
+from ledger.instant import instant_text
 from ledger.printable import printable
 from ledger.spreadsheet import defused
 from ledger.store.database import Database

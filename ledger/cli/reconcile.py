@@ -10,13 +10,13 @@ import click
 
 from ledger.cli.options import duration_option, echo_json, format_option, pass_database, span_options
 from ledger.cli.output import echo
-from ledger.documents.number import decimal_text, grouped_count, instant_text
+from ledger.documents.number import decimal_text, grouped_count
 from ledger.documents.text_table import Span, Style, Table, write_lines
 from ledger.errors import LedgerError
 from ledger.ingest.engine_counters import SELECTOR
 from ledger.ingest.prometheus import Number, Series, cut, decimal_of, read_scrape
 from ledger.ingest.prometheus_source import SampleQuery, is_url, read_file, series_at
-from ledger.instant import instant_of, since_1970_us
+from ledger.instant import instant_of, instant_text, since_1970_us
 from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.workflows.reconcile import Reconciled, Reconciliation, Telemetry

@@ -1,6 +1,6 @@
 """A refused row for people and for programs, the same in every command that shows one."""
 
-from ledger.documents.number import instant_text
+from ledger.instant import instant_text
 from ledger.store.quarantine import RefusedRow
 
 _OUTCOMES = {"duplicate": "is stored already", "resolved": "was resolved before"}  # the others are words

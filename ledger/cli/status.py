@@ -9,8 +9,9 @@ from datetime import datetime
 import click
 
 from ledger.cli.options import echo_json, format_option, pass_database
-from ledger.documents.number import grouped_count, instant_text, second_text
+from ledger.documents.number import grouped_count
 from ledger.documents.text_table import Line, Span, Style, Table, write_lines
+from ledger.instant import instant_text, second_text
 from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.store.overview import FileLoaded

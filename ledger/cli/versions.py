@@ -7,7 +7,7 @@ import click
 from ledger.cli.options import echo_json, format_option, pass_database
 from ledger.cli.output import echo, wrapped
 from ledger.cli.stored_version import effective_words, in_force_words, short_hash, show_missing, version_words
-from ledger.documents.number import instant_text, second_text
+from ledger.instant import instant_text, second_text
 from ledger.store.approvals import Approval
 from ledger.store.database import Database
 from ledger.workflows.versions import ListedVersion, Step, contract_history, list_versions, stored_version

@@ -6,8 +6,9 @@ Takes the budgets and a text stream. Source: specification, section 7.
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
-from ledger.documents.number import grouped_count, instant_text
+from ledger.documents.number import grouped_count
 from ledger.documents.text_table import Line, Span, Style, Table, write_lines
+from ledger.instant import instant_text
 from ledger.printable import printable
 from ledger.settlement.budget import BudgetNow
 from ledger.settlement.statement import Budget

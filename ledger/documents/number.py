@@ -3,7 +3,6 @@
 Amounts come in as integer minor units with the currency's number of digits. Source: specification, sections 1 and 9.
 """
 
-from datetime import UTC, datetime
 from decimal import Decimal
 
 
@@ -21,16 +20,6 @@ def decimal_text(number: Decimal) -> str:
     """A decimal without exponent and trailing zeros: `2`, `0.3`."""
     text = format(number, "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def instant_text(instant: datetime) -> str:
-    """An aware instant in UTC, RFC 3339 with `Z`."""
-    return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
-def second_text(instant: datetime) -> str:
-    """The same, cut to the second: for people."""
-    return instant_text(instant.replace(microsecond=0))
 
 
 def grouped_amount(minor: int, digits: int) -> str:

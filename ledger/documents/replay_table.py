@@ -9,9 +9,10 @@ from typing import Any
 
 from ledger.documents.contract_prose.forms import markdown_of
 from ledger.documents.local_time import window_words_local
-from ledger.documents.number import amount_text, grouped_amount, grouped_count, instant_text
+from ledger.documents.number import amount_text, grouped_amount, grouped_count
 from ledger.documents.settlement_json import statement_to_json
 from ledger.documents.text_table import Table, written
+from ledger.instant import instant_text
 from ledger.printable import printable
 from ledger.settlement.difference import BreachPair, LinePair, breach_pairs, line_pairs
 from ledger.settlement.statement import Breach, LineKind, Statement

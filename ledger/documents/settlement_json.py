@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ledger.contract.model import ExemptionKind
-from ledger.documents.number import amount_text, decimal_text, instant_text, rate_text
+from ledger.documents.number import amount_text, decimal_text, rate_text
+from ledger.instant import instant_text
 from ledger.settlement.cell import Outcome
 from ledger.settlement.statement import Breach, InvoiceLine, Statement
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ledger.contract.scalar import duration_text, parse_instant
-from ledger.instant import instant_of, since_1970_us
+from ledger.instant import instant_of, instant_text, since_1970_us
 
 
 class Asked(StrEnum):
@@ -48,7 +48,7 @@ class Given:
         """What is given, as the command line writes it."""
         shown = dict(self.texts())
         if self.start_us is not None:
-            shown[Asked.START] = instant_of(self.start_us).isoformat().replace("+00:00", "Z")
+            shown[Asked.START] = instant_text(instant_of(self.start_us))
         if self.step_us is not None:
             shown[Asked.STEP] = duration_text(self.step_us)
         return shown

@@ -11,6 +11,7 @@ from ledger.errors import LedgerError
 from ledger.ingest.given import Asked, Given
 from ledger.ingest.mapping import Mapping, filled_sha256
 from ledger.ingest.reading.record_file import RecordFile, file_stem
+from ledger.instant import second_text
 from ledger.store.connection import Connection
 from ledger.store.events import Batch, committed_batches
 
@@ -55,8 +56,7 @@ def _refuse_other_name(records: RecordFile, then: Batch) -> None:
 
 
 def _load(batch: Batch) -> str:
-    at = batch.loaded_at.isoformat(timespec="seconds").replace("+00:00", "Z")
-    return f"as {batch.source} by {batch.author} at {at} (load {batch.batch_id})"
+    return f"as {batch.source} by {batch.author} at {second_text(batch.loaded_at)} (load {batch.batch_id})"
 
 
 def _other_reading(then: Batch, mapping: Mapping) -> str:

@@ -12,13 +12,12 @@ from fractions import Fraction
 from itertools import groupby
 from pathlib import Path
 
-from ledger.documents.number import instant_text
 from ledger.ingest.breaker import spans_above
 from ledger.ingest.gpu_memory import Unit, csv_series, readings
 from ledger.ingest.prometheus import Series, read_answer
 from ledger.ingest.prometheus_source import SampleQuery, series_at
 from ledger.ingest.span import Span, union
-from ledger.instant import instant_of, since_1970_us
+from ledger.instant import instant_of, instant_text, since_1970_us
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, recorded_intervals
 from ledger.workflows.interval import BREAKER, REQUIRED, IntervalsAdded, interval_of, record_intervals
