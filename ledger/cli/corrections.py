@@ -82,10 +82,10 @@ def void(
             raise click.UsageError(f"--dry-run is for many; ledger explain {brief(request_id)} shows one request")
         done = void_request(database, request_id, account=account, reason=reason, author=author)
         if output_format == "json":
-            echo_json({"account": done.account, "request_id": request_id, "revision": done.revision, "withdrawn_before": not done.now})
+            echo_json({"account": done.account, "request_id": done.request_id, "revision": done.revision, "withdrawn_before": not done.now})
         else:
             outcome = "withdrawn" if done.now else "was withdrawn before"
-            echo(printable(f"{done.account} {request_id}: revision {done.revision} {outcome}"))
+            echo(printable(f"{done.account} {done.request_id}: revision {done.revision} {outcome}"))
         return
     if not (dry_run or yes or _can_ask()):
         raise click.UsageError("there is no terminal to ask on: look with --dry-run, then say --yes")

@@ -53,8 +53,10 @@ def _history_lines(history: RequestHistory, asked_id: str) -> Iterator[str]:
         yield f"{name} counts, in revision {history.stands.revision}"
     else:
         yield f"{name} is withdrawn and counts no more"
-    if history.found_by:
-        yield f"found by {LINK_WORDS[history.found_by]} {asked_id}"
+    if history.found_by or history.found_as != asked_id:
+        by = LINK_WORDS[history.found_by] if history.found_by else "its id"
+        without = "" if history.found_as == asked_id else f", which is {asked_id} without the prefix of an engine"
+        yield f"found by {by} {history.found_as}{without}"
     before: StoredRevision | None = None
     for revision in history.revisions:
         yield f"revision {revision.revision}: {_load_words(revision.load)}"
@@ -118,6 +120,7 @@ def _history_json(history: RequestHistory) -> dict[str, object]:
         "account": history.account or None,
         "request_id": history.request_id,
         "found_by": history.found_by,
+        "found_as": history.found_as,
         "counts": history.stands is not None,
         "revisions": [
             {

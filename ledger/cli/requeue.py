@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ledger.cli.kept_apart import apart_json, apart_lines
 from ledger.cli.options import author_option, echo_json_each, format_option, pass_database, said, settings
 from ledger.cli.output import echo
 from ledger.cli.quarantine import hint_account, row_filters, row_ids
@@ -71,10 +72,16 @@ def requeue(
     outcomes: Counter[str] = Counter()
     told = _counted(done, outcomes)
     if output_format == "json":
-        echo_json_each({"id": one.quarantine_id, "outcome": one.outcome, "detail": one.detail or None} for one in told)
+        echo_json_each(
+            {"id": one.quarantine_id, "outcome": one.outcome, "detail": one.detail or None, "kept_apart": apart_json(one.apart)}
+            for one in told
+        )
     else:
         for one in told:
             echo(f"{one.quarantine_id} {outcome_words(one.outcome, one.detail)}")
+            if one.apart:
+                for line in apart_lines(one.apart, waiting_id=one.quarantine_id if one.refused else None):
+                    echo(printable(f"  {line}"))
     unchanged = outcomes.pop(UNCHANGED, 0)
     if unchanged:
         echo(f"{rows_words(unchanged)} left alone: nothing was changed in the table; name them to send them in as they are", err=True)

@@ -78,11 +78,10 @@ def _waiting(found: Status) -> Iterator[Line]:
         table.add_row("rows in conflict", grouped_count(found.conflicts), "ledger quarantine list --reason conflict")
     for reason, number in found.quarantine.items():
         table.add_row(f"rows refused: {reason}", grouped_count(number), f"ledger quarantine list --reason {reason}")
-    alone = found.unjoined.requests - found.unjoined.kept_apart
-    if alone:
+    if found.unjoined.alone:
         since = "" if found.unjoined.since is None else f"load their gateway's log since {second_text(found.unjoined.since)}; "
         since += "where several share a trace or header, none is joined"
-        table.add_row("engines' requests without a gateway's", grouped_count(alone), since)
+        table.add_row("engines' requests without a gateway's", grouped_count(found.unjoined.alone), since)
     if found.unjoined.first_apart is not None:
         why = f"ledger explain {shlex.quote(printable(found.unjoined.first_apart))} (the first) says why"
         table.add_row("pairs of halves that cannot be joined", grouped_count(found.unjoined.kept_apart), why)

@@ -12,6 +12,13 @@ from ledger.store.connection import Connection, fetch_as
 # What engines write before the id that they were sent, in their logs and in their answers; the mappings of their formats take it away.
 ENGINE_PREFIXES = ("chatcmpl-", "cmpl-")
 
+
+def spellings(asked_id: str) -> tuple[str, ...]:
+    """The ids that may be meant, in the order in which they are looked up: the one that was asked for, then what an engine has put a prefix
+    before."""
+    return (asked_id, *(asked_id.removeprefix(prefix) for prefix in ENGINE_PREFIXES if asked_id.startswith(prefix)))
+
+
 # Of a gateway's row `o`: 1 if an event stands for it, 2 if it waits in quarantine. A row that is part of another one's request has neither:
 # its event, if it was one, was withdrawn for that.
 _STATE = """

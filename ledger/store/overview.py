@@ -9,6 +9,7 @@ from datetime import datetime
 from psycopg import sql
 
 from ledger.store.connection import Connection, fetch, fetch_as
+from ledger.store.kept_apart import count_apart
 from ledger.store.quarantine import IN_CONFLICT, REASON
 
 SHOWN_LOADS = 5
@@ -56,10 +57,12 @@ class DraftOfPeriod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unjoined:
-    """Requests of engines whose figures are in no gateway's request. `since` is when the first was received of those that have no
-    gateway's; `kept_apart` are those that have one and are not joined with it, `first_apart` the least of their ids, as engines say it."""
+    """Requests of engines whose figures are in no gateway's request: `alone` have none, `since` is when the first of them was received;
+    `kept_apart` have one, are not joined with it, and nobody has decided about it; `first_apart` is the least of their ids, as engines say
+    it."""
 
     requests: int
+    alone: int
     since: datetime | None
     kept_apart: int
     first_apart: str | None
@@ -91,14 +94,13 @@ def waiting_by_reason(connection: Connection) -> dict[str, int]:
 
 def unjoined_requests(connection: Connection) -> Unjoined:
     """The requests of engines whose figures are in no gateway's request."""
-    (found,) = fetch_as(
+    [(requests, alone, since)] = fetch(
         connection,
-        Unjoined,
-        "SELECT count(*) AS requests, min(received_at) FILTER (WHERE of_request IS NULL) AS since, count(of_request) AS kept_apart, "
-        "min(request_id) FILTER (WHERE of_request IS NOT NULL) AS first_apart "
+        "SELECT count(*), count(*) FILTER (WHERE of_request IS NULL), min(received_at) FILTER (WHERE of_request IS NULL) "
         "FROM engine_request WHERE NOT merged",
     )
-    return found
+    apart, first = count_apart(connection)
+    return Unjoined(requests=requests, alone=alone, since=since, kept_apart=apart, first_apart=first)
 
 
 def last_loads(connection: Connection) -> list[FileLoaded]:

@@ -61,6 +61,7 @@ def correct_request(
     check_values(values, but=("account", "request_id"))
     with database.begin() as connection:
         current = the_request(connection, request_id, account)
+        request_id = current.request_id
         if current.voided and not revive:
             raise LedgerError(
                 f"{request_id} is withdrawn, and a correction would bring it back",

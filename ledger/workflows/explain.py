@@ -16,7 +16,7 @@ from ledger.store.histories import (
     revisions_of,
 )
 from ledger.store.kept_apart import KeptApart, kept_apart
-from ledger.store.other_ids import ENGINE_PREFIXES, requests_by_other_id
+from ledger.store.other_ids import requests_by_other_id, spellings
 from ledger.store.quarantine import RefusedRow, RowFilter, RowState, each_refused
 from ledger.workflows.named_account import account_cure
 from ledger.workflows.named_request import no_request, several_accounts, several_requests
@@ -28,12 +28,14 @@ NAMED = 10
 class RequestHistory:
     """The revisions of a request in order, the observations that it was formed of, and the refused rows that speak of it. Without
     revisions it is no request yet: its observations or its rows wait. `found_by` is the column of an observation that has the id that was
-    asked for, None if that is the request's own. `apart` tells why its halves are not joined, if both are there and it is not
-    withdrawn."""
+    asked for, None if that is the request's own; `found_as` is that id as it is stored, without an
+    engine's prefix. `apart` tells why its halves are not joined, if both are there and nobody has
+    decided about it."""
 
     account: str
     request_id: str
     found_by: str | None
+    found_as: str
     revisions: tuple[StoredRevision, ...]
     observations: tuple[StoredObservation, ...]
     refused: tuple[RefusedRow, ...]
@@ -56,14 +58,12 @@ def explain_request(database: Database, asked_id: str, *, account: str | None) -
         if found_by:  # rows that spoke of it by the id that was asked for; an engine's may say no account
             others = each_refused(connection, RowFilter(request_id=asked_id, state=RowState.ALL))
             refused += [row for row in others if row.account in (None, owner)]
-        calls = {one.request_id for one in observations if one.role == "gateway" and one.record_id == request_id}
-        is_withdrawn = bool(revisions) and revisions[-1].withdrawal is not None
-        apart = None if is_withdrawn else next((kept_apart(connection, owner, call) for call in calls), None)
+        apart = kept_apart(connection, owner, request_id)
         if not (revisions or observations or refused):
             cure = "check the id and the account; a row whose id cannot be read is found with ledger quarantine list"
             raise no_request(asked_id, account, cure=account_cure(connection, account) or cure)
     return RequestHistory(
-        account=owner, request_id=request_id, found_by=found_by,
+        account=owner, request_id=request_id, found_by=found_by, found_as=asked_id,
         revisions=tuple(revisions), observations=tuple(observations), refused=tuple(refused),
         apart=apart if apart is not None and apart.request_id == request_id else None,
     )  # fmt: skip
@@ -71,8 +71,7 @@ def explain_request(database: Database, asked_id: str, *, account: str | None) -
 
 def _first_known(connection: Connection, asked_id: str, account: str | None) -> tuple[str, tuple[str, str, str | None]]:
     """The id under which something is known, and what it means: the one that was asked for, else what an engine has put a prefix before."""
-    asked = [asked_id, *(asked_id.removeprefix(prefix) for prefix in ENGINE_PREFIXES if asked_id.startswith(prefix))]
-    for one in asked:
+    for one in spellings(asked_id):
         if known := _meant_request(connection, one, account):
             return one, known
     return asked_id, (account or "", asked_id, None)

@@ -59,7 +59,7 @@ def row_history(database: Database, quarantine_id: int) -> RowHistory:
         return RowHistory(
             row=row,
             resubmissions=tuple(resubmissions_of(connection, quarantine_id)),
-            apart=None if row.resolution else apart_of_waiting(connection, row.row_sha256),
+            apart=apart_of_waiting(connection, row.row_sha256),
         )
 
 

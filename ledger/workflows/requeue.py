@@ -36,6 +36,7 @@ from ledger.store.events import (
     unstage_records,
 )
 from ledger.store.forming import changed_events, form_requests
+from ledger.store.kept_apart import KeptApart, apart_of_arrived
 from ledger.store.observations import (
     add_observations,
     each_fate,
@@ -61,7 +62,9 @@ _STAYS_AS_IT_IS = str(Reason.CONFLICT), "a half that waits for its tokens stays 
 
 Outcome: TypeAlias = tuple[str, str]  # of a row, and the detail
 Change: TypeAlias = tuple[str, datetime, int]  # account, instant and number of events, as `cells.change_events` takes them
-Stored: TypeAlias = tuple[dict[int, Outcome], list[Change], int]  # by record, what changed, and how many requests became whole
+# By record, what changed, how many requests became whole, and by record what stays apart.
+Stored: TypeAlias = tuple[dict[int, Outcome], list[Change], int, dict[int, KeptApart]]
+Sent: TypeAlias = tuple[list[Resubmission], list[Change], dict[int, KeptApart]]  # the last by the id of the row
 ValuesOf: TypeAlias = Callable[[list[RefusedRow]], Mapping[int, Values]]
 
 
@@ -69,11 +72,12 @@ ValuesOf: TypeAlias = Callable[[list[RefusedRow]], Mapping[int, Values]]
 class Requeued:
     """What became of a row that was sent in again: `accepted`, `duplicate` (it is stored by now), `skipped` (by the mapping given it is no
     request, but what `detail` says), `resolved` (somebody was faster), `unchanged` (it was not sent in), or the reason and the detail why
-    it was refused again."""
+    it was refused again. `apart`: its other half is there, and they are not joined."""
 
     quarantine_id: int
     outcome: str
     detail: str = ""
+    apart: KeptApart | None = None
 
     @property
     def refused(self) -> bool:
@@ -187,14 +191,21 @@ class Requeue:
         sent = [row for row in rows if row.quarantine_id in values and (row.fields or values[row.quarantine_id])]
         done: list[Resubmission] = []
         changes: list[Change] = []
+        apart: dict[int, KeptApart] = {}
         groups = alike([(row, values[row.quarantine_id]) for row in sent], self.mappings)
         fault_point("requeue.before_store")
         # Engines first: a gateway's row without tokens may wait for one of them.
         for group in sorted(groups, key=lambda group: group.role is not Role.ENGINE):
-            done_with, changed = self._send(connection, group)
+            done_with, changed, kept = self._send(connection, group)
             done += done_with
             changes += changed
-        told = {one.quarantine_id: Requeued(quarantine_id=one.quarantine_id, outcome=one.outcome, detail=one.detail) for one in done}
+            apart |= kept
+        told = {
+            one.quarantine_id: Requeued(
+                quarantine_id=one.quarantine_id, outcome=one.outcome, detail=one.detail, apart=apart.get(one.quarantine_id)
+            )
+            for one in done
+        }  # fmt: skip
         accepted = [one.quarantine_id for one in told.values() if not one.refused]
         if not dry_run:
             at = self.database.now()
@@ -204,8 +215,8 @@ class Requeue:
             change_events(connection, changes)
         return [told.get(row.quarantine_id) or _not_sent(row, row.quarantine_id in values) for row in rows]
 
-    def _send(self, connection: Connection, group: AlikeRows) -> tuple[list[Resubmission], list[Change]]:
-        """Judge the rows and store what they are, as one batch; gives what became of each, and which events changed."""
+    def _send(self, connection: Connection, group: AlikeRows) -> Sent:
+        """Judge the rows and store what they are, as one batch; gives what became of each, which events changed, and what stays apart."""
         batch_id, now = next_batch_id(connection), self.database.now()
         with group.judged(now) as chunk:
             outcomes = {record: (str(reason), detail) for record, (reason, detail) in chunk.refused_records().items()}
@@ -214,7 +225,7 @@ class Requeue:
             if self.names:
                 self.names.look_at(chunk)
             store = self._store_events if group.role is None else self._store_observations
-            stored, changes, joined = store(connection, group, chunk, batch_id)
+            stored, changes, joined, apart = store(connection, group, chunk, batch_id)
             outcomes |= stored
         told = [outcomes[record] for record in group.records]
         done = [
@@ -237,7 +248,8 @@ class Requeue:
                 given=dict(group.mapping.given.texts()),
             ),
         )  # fmt: skip
-        return done, changes
+        ids = {record: row.quarantine_id for record, row in zip(group.records, group.rows, strict=True)}
+        return done, changes, {ids[record]: kept for record, kept in apart.items() if record in ids}
 
     def _store_events(self, connection: Connection, group: AlikeRows, chunk: Chunk, batch_id: int) -> Stored:
         """Store the rows as whole requests; gives what became of each that is good, by its record, and which events changed."""
@@ -251,7 +263,7 @@ class Requeue:
         outcomes |= {record: (NEW, "") for record, _, _ in inserted}
         outcomes |= {record: (str(Reason.CONFLICT), detail) for record, detail in staged_conflicts(connection)}
         unstage(connection)
-        return outcomes, [(account, received_at, 1) for _, account, received_at in inserted], 0
+        return outcomes, [(account, received_at, 1) for _, account, received_at in inserted], 0, {}
 
     def _store_observations(self, connection: Connection, group: AlikeRows, chunk: Chunk, batch_id: int) -> Stored:
         """The same of observations, as the loader stores them; those that have waited for tokens take what was set."""
@@ -265,9 +277,9 @@ class Requeue:
         conflicts = dict(fates_of_observations(connection).conflicts)
         # Those that still wait are refused as they were judged.
         outcomes |= {record: (fate, conflicts.get(record, "")) for record, fate in each_fate(connection).items() if fate != WAITING}
-        changes = changed_events(connection)
+        changes, apart = changed_events(connection), apart_of_arrived(connection)
         unstage_observations(connection)
-        return outcomes, changes, joined
+        return outcomes, changes, joined, apart
 
 
 def _lost_a_race(error: Exception) -> bool:

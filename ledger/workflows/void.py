@@ -17,7 +17,9 @@ from ledger.store.cells import change_events
 from ledger.store.connection import Connection
 from ledger.store.database import Database
 from ledger.store.events import Revision, add_void, latest_revisions, lock_request
-from ledger.store.other_ids import requests_by_other_id
+from ledger.store.histories import accounts_of_request
+from ledger.store.other_ids import requests_by_other_id, spellings
+from ledger.store.quarantine import RowState
 from ledger.store.withdrawals import (
     RequestFilter,
     RequestGroup,
@@ -76,20 +78,22 @@ def void_request(database: Database, request_id: str, *, account: str | None, re
         current = the_request(connection, request_id, account)
         done = add_void(connection, current, kind="void", reason=reason, author=author, voided_at=database.now())
         change_events(connection, [(current.account, current.fields["received_at"], -1)] if done else [])
-        return Voided(account=current.account, request_id=request_id, revision=current.revision, now=done)
+        return Voided(account=current.account, request_id=current.request_id, revision=current.revision, now=done)
 
 
 def the_request(connection: Connection, request_id: str, account: str | None) -> Revision:
-    """The latest revision of the request, locked until the transaction ends."""
-    found = latest_revisions(connection, request_id, account)
-    if not found:
-        others = requests_by_other_id(connection, request_id, account=account, most=1)
-        cure = account_cure(connection, account) or (other_request(request_id, others[0]) if others else "check the id and the account")
-        raise no_request(request_id, account, cure=cure)
-    if len(found) > 1:
-        raise several_accounts(request_id, (revision.account for revision in found))
-    lock_request(connection, found[0].account, request_id)
-    return latest_revisions(connection, request_id, found[0].account)[0]
+    """The latest revision of the request of this id, with or without the prefix of an engine, locked until the transaction ends."""
+    for one in spellings(request_id):
+        if found := latest_revisions(connection, one, account):
+            if len(found) > 1:
+                raise several_accounts(one, (revision.account for revision in found))
+            lock_request(connection, found[0].account, one)
+            return latest_revisions(connection, one, found[0].account)[0]
+        if others := requests_by_other_id(connection, one, account=account, most=1):
+            raise no_request(request_id, account, cure=account_cure(connection, account) or other_request(one, others[0]))
+        if accounts_of_request(connection, one, rows=RowState.ALL):  # a refused row is meant, and no other request
+            break
+    raise no_request(request_id, account, cure=account_cure(connection, account) or "check the id and the account")
 
 
 def void_many(

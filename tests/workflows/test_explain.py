@@ -45,7 +45,7 @@ def test_a_request_is_found_by_any_id_of_its_rows(halves: Halves) -> None:
     }  # fmt: skip
     assert {one: named(halves, one) for one in ways} == {one: ("acme", "answer", way, True) for one, way in ways.items()}
     assert named(halves, "try") == ("acme", "try", None, False)
-    assert explained(halves, "t1") == explained(halves, "answer") | {"found_by": "trace"}
+    assert explained(halves, "t1") == explained(halves, "answer") | {"found_by": "trace", "found_as": "t1"}
     assert halves.run_ledger("explain", "t2").stdout.splitlines()[:2] == ["acme answer counts, in revision 2", "found by its trace t2"]
     assert halves.run_ledger("explain", "answer").stdout.splitlines()[1].startswith("revision 1")
 
@@ -119,6 +119,12 @@ def test_halves_that_both_lack_tokens_say_so(halves: Halves) -> None:
 def test_an_id_with_an_engines_prefix_is_that_without_it(halves: Halves) -> None:
     halves.load(gateway("g", header="h", **TOKENS), gateway("chatcmpl-own", 1, **TOKENS))
     assert [named(halves, one)[1:3] for one in ("chatcmpl-g", "cmpl-g", "chatcmpl-h")] == [("g", None), ("g", None), ("g", "header")]
+    told = {one: halves.run_ledger("explain", one).stdout.splitlines()[1] for one in ("chatcmpl-g", "chatcmpl-h")}
+    assert told == {
+        "chatcmpl-g": "found by its id g, which is chatcmpl-g without the prefix of an engine",
+        "chatcmpl-h": "found by its header h, which is chatcmpl-h without the prefix of an engine",
+    }
+    assert explained(halves, "cmpl-g")["found_as"] == "g"
     assert named(halves, "chatcmpl-own")[1] == "chatcmpl-own"
     assert "there is no request chatcmpl-nope\n" in halves.run_ledger("explain", "chatcmpl-nope").stderr
 
@@ -228,3 +234,73 @@ def test_an_id_is_looked_up_by_indexes_alone(database: Database, monkeypatch: py
     searched = [line for line in plans if "observation" in line]
     assert any("Index Scan on pk_observation" in line for line in searched)
     assert not any("Seq Scan on observation" in line for line in searched)
+
+
+@pytest.mark.parametrize(
+    "decision",
+    [
+        ("correct", "g", "--account", "acme", "--set", "output_tokens=9", "--reason", "meter"),
+        ("void", "g", "--account", "acme", "--reason", "sent twice"),
+        ("quarantine", "dismiss", "--account", "acme", "--reason", "test traffic"),
+    ],
+)
+def test_a_pair_about_which_somebody_has_decided_is_told_by_no_command(decision: tuple[str, ...], halves: Halves) -> None:
+    waits = decision[0] == "quarantine"
+    halves.load(gateway("g", ms=300, **({} if waits else TOKENS)))
+    halves.load(engine("s", "g", run_ms=400))
+    assert json.loads(halves.run_ledger("status", "--format", "json").stdout)["kept_apart"] == 1
+    assert explained(halves, "g")["kept_apart"]["reasons"] == ["times"]
+    assert halves.run_ledger(*decision).exit_code == 0
+    status = json.loads(halves.run_ledger("status", "--format", "json").stdout)
+    assert (status["kept_apart"], explained(halves, "g")["kept_apart"]) == (0, None)
+    assert not re.search("halves|without a gateway's", halves.run_ledger("status").stdout)
+    if waits:
+        assert json.loads(halves.run_ledger("quarantine", "show", "1", "--format", "json").stdout)["kept_apart"] is None
+
+
+def test_a_row_that_is_sent_in_again_says_that_its_engines_half_stays_apart(halves: Halves) -> None:
+    halves.load(gateway("g", ms=300))
+    halves.load(engine("s", "g", run_ms=400))
+    tokens = ("--set", "input_tokens=7", "--set", "output_tokens=8")
+    command = ("quarantine", "requeue", "1", *tokens, "--mapping", MAPPINGS / "gateway-half.yaml")
+    dry, done = halves.run_ledger(*command, "--dry-run"), halves.run_ledger(*command)
+    assert dry.stdout == done.stdout
+    explained_lines = halves.run_ledger("explain", "g").stdout.splitlines()
+    start = next(place for place, line in enumerate(explained_lines) if "stay apart" in line)
+    assert done.stdout.splitlines() == ["1 accepted", *(f"  {line}" for line in explained_lines[start : start + 5])]
+    assert "times contradict: queue_us=10000 and inference_us=400000 exceed e2e_us=300000" in done.stdout
+
+
+def test_an_id_with_an_engines_prefix_is_corrected_and_withdrawn_as_it_is_explained(tmp_path: Path, halves: Halves) -> None:
+    halves.load(gateway("g", header="h", **TOKENS), gateway("chatcmpl-own", 1, **TOKENS), gateway("own", 2, **TOKENS))
+    halves.run_ledger("ingest", write_rows(tmp_path / "rows.csv", [row("acme", "r"), row("acme", "chatcmpl-r", -1)]))
+    reason = ("--reason", "meter")
+    assert halves.run_ledger("correct", "chatcmpl-g", "--set", "output_tokens=9", *reason).stdout.startswith("acme g: revision 2 added")
+    assert halves.run_ledger("void", "cmpl-g", *reason).stdout == "acme g: revision 2 withdrawn\n"
+    assert halves.run_ledger("void", "chatcmpl-own", *reason).stdout == "acme chatcmpl-own: revision 1 withdrawn\n"
+    assert "it is the header of the request g --account acme: name that" in halves.run_ledger("void", "chatcmpl-h", *reason).stderr
+    assert "there is no request chatcmpl-r\n" in halves.run_ledger("void", "chatcmpl-r", *reason).stderr  # a refused row has that id
+
+
+def test_a_row_that_came_without_account_or_id_is_told_of_the_request_that_it_became(tmp_path: Path, halves: Halves) -> None:
+    halves.run_ledger("ingest", write_rows(tmp_path / "rows.csv", [row("", "a"), row("acme", ""), row("", "")]))
+    lacking = {"a": ["account=acme"], "b": ["request_id=b"], "c": ["account=acme", "request_id=c"]}
+    for number, values in enumerate(lacking.values(), start=1):
+        settings = [part for value in values for part in ("--set", value)]
+        listed = json.loads(halves.run_ledger("quarantine", "list", "--format", "json").stdout)
+        id_ = next(str(one["id"]) for one in listed if one["line"] == number + 1)
+        done = halves.run_ledger("quarantine", "requeue", id_, *settings)
+        assert done.exit_code == 0, done.output
+    told = {one: [(row_["line"], row_["resolution"]) for row_ in explained(halves, one)["quarantine"]] for one in lacking}
+    assert told == {one: [(number, "requeued")] for number, one in enumerate(lacking, start=2)}
+
+
+def test_rows_are_chosen_by_the_instant_that_is_shown_of_them(halves: Halves) -> None:
+    halves.load(gateway("g", customer="", header="h") | {"at": "yesterday"})
+    settings = ("--set", "account=acme", "--set", "received_at=2026-05-06T10:00:00Z")
+    halves.run_ledger("quarantine", "requeue", "1", *settings, "--mapping", MAPPINGS / "gateway-half.yaml")
+    chosen = {
+        instant: tuple(halves.run_ledger("quarantine", "list", way, instant, "--count").stdout for way in ("--since", "--until"))
+        for instant in ("2026-05-06T10:00:00Z", "2026-05-06T10:00:01Z")
+    }
+    assert chosen == {"2026-05-06T10:00:00Z": ("1 usage_missing\n", ""), "2026-05-06T10:00:01Z": ("", "1 usage_missing\n")}

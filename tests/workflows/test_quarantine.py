@@ -121,7 +121,7 @@ def test_a_row_is_repaired_by_setting_columns_and_tells_its_history(tmp_path: Pa
     assert (wrong.exit_code, wrong.stdout) == (1, f"{number} bad_number: e2e_ms is '99,5', expected a decimal number such as 99.5\n")
     done = run_ledger(*repair, "--set", "output_tokens=7", "--set", "inference_us=", "--set", "e2e_ms=99.5", "--reason", "engine log",
                       "--format", "json")  # fmt: skip
-    assert json.loads(done.stdout) == [{"id": number, "outcome": "accepted", "detail": None}]
+    assert json.loads(done.stdout) == [{"id": number, "outcome": "accepted", "detail": None, "kept_apart": None}]
     assert rows_of("SELECT request_id, inference_us, e2e_us, output_tokens FROM event") == [("a", None, 99_500, 7)]
     again = run_ledger(*repair)
     assert (again.exit_code, again.stdout) == (0, f"{number} was resolved before\n")
