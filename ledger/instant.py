@@ -29,6 +29,19 @@ def instant_text(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def local_text(local: datetime) -> str:
+    """An aware instant with the offset of its zone, RFC 3339; in UTC where the offset has seconds, which no offset is written with.
+
+    >>> from datetime import timezone
+    >>> local_text(instant_of(0).astimezone(timezone(timedelta(hours=8))))
+    '1970-01-01T08:00:00+08:00'
+    >>> local_text(instant_of(0).astimezone(timezone(timedelta(seconds=-2670))))
+    '1970-01-01T00:00:00Z'
+    """
+    offset = local.utcoffset()
+    return instant_text(local) if offset is None or offset.seconds % 60 else local.isoformat()
+
+
 def second_text(instant: datetime) -> str:
     """The same, cut to the second: for people."""
     return instant_text(instant.replace(microsecond=0))

@@ -36,6 +36,9 @@ BREAKER_SHARE = Fraction(5, 100)  # of the month; more means that the breaker, a
 # Countries all of whose zones keep UTC the whole year: for them a month of UTC is the local month.
 COUNTRIES_ON_UTC = frozenset({"BF", "CI", "GH", "GM", "GN", "IS", "LR", "ML", "MR", "SH", "SL", "SN", "ST", "TG"})
 
+# What a value of a template of `ledger contract new` holds, and hardly one of a real contract does.
+TEMPLATE_MARKS = ("EXAMPLE", "示例")
+
 Lint = Callable[[Contract], Iterator[Finding]]
 _LINTS: list[Lint] = []
 
@@ -273,6 +276,47 @@ def _percentile_is_high(contract: Contract) -> Iterator[Finding]:
         found = f"P{contract.objective.percentile.scaleb(2).normalize():f}"
         cure = "the agreement speaks of P99 or higher (clause 6.2): write 99"
         yield _warning("low_percentile", ("objective", "percentile"), found, "a percentile of at least 99", cure)
+
+
+@_lint
+def _nothing_is_the_templates(contract: Contract) -> Iterator[Finding]:
+    """One for each key whose value, or an entry of it, holds one of TEMPLATE_MARKS; examples follow the rest."""
+    for path, text, at_key in _named(contract):
+        if any(mark in text for mark in TEMPLATE_MARKS):
+            cure = "write what the agreement says; `ledger contract new --help` shows how to have it written everywhere"
+            if at_key:
+                cure = "write the name that is meant, in the examples too"
+            yield Finding(
+                severity=Severity.WARNING,
+                code="template_value",
+                path=path,
+                at_key=at_key,
+                found=f"`{text}`, a value of the template",
+                expected="a value of your own",
+                cure=cure,
+            )
+
+
+def _named(contract: Contract) -> Iterator[tuple[Path, str, bool]]:
+    """The texts in which contracts of one kind differ, their paths and whether they are keys; of a list, the first with a mark."""
+    yield ("id",), contract.id, False
+    yield ("title",), contract.title or "", False
+    for role, party in (("provider", contract.parties.provider), ("customer", contract.parties.customer)):
+        yield ("parties", role, "name"), party.name, False
+        yield ("parties", role, "tax_id"), party.tax_id, False
+        yield from _first_marked(("parties", role, "address"), party.address)
+    yield from _first_marked(("parties", "customer", "accounts"), contract.parties.customer.accounts)
+    if contract.payment is not None:
+        yield ("payment", "details"), contract.payment.details, False
+    for name, model in contract.models.items():
+        yield ("models", name), name, True
+        yield from _first_marked(("models", name, "served_as"), model.served_as or ())
+        yield from ((("models", name, "degraded", variant), variant, True) for variant in model.degraded)
+
+
+def _first_marked(path: Path, texts: Sequence[str]) -> Iterator[tuple[Path, str, bool]]:
+    marked = [((*path, at), text, False) for at, text in enumerate(texts) if any(mark in text for mark in TEMPLATE_MARKS)]
+    yield from marked[:1]
 
 
 @_lint

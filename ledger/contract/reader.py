@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from ledger.contract.diagnostic import Diagnostic, Finding, Path, Refusal, Severity
 from ledger.contract.lint import lint
+from ledger.contract.look_alike import character_words, look_alikes, retyped
 from ledger.contract.model import Contract, Queues, Terms
 from ledger.contract.rules import check_sections
 from ledger.contract.source import MAX_FINDINGS, Entries, Extent, Keys, Node, Refused, Text, printable, read_source, shown
@@ -203,14 +204,19 @@ def _path(location: tuple[str | int, ...]) -> Path:
 
 def _refused(path: Path, node: Node, refusal: Refusal, *, at_key: bool) -> Finding:
     found = refusal.found or (f"`{printable(str(path[-1]))}`" if at_key else shown(node))
+    cure, offset = refusal.cure, refusal.offset
+    wrong = next(look_alikes(node.text), None) if isinstance(node, Text) and refusal.code != "bad_text" and not at_key else None
+    if wrong is not None:  # what is meant is plain to see, and what is wrong with it is not
+        offset, character = wrong
+        found, cure = f"{shown(node)} with {character_words(character)}", retyped(character)
     return Finding(
         code=refusal.code,
         path=(*path, refusal.key) if refusal.key else path,
         at_key=at_key,
         found=found,
         expected=refusal.expected,
-        cure=refusal.cure,
-        offset=refusal.offset,
+        cure=cure,
+        offset=offset,
     )
 
 
@@ -249,6 +255,10 @@ def _choice(path: Path, node: Node, expected: str) -> Finding:
     choices = expected.replace("'", "")
     if not isinstance(node, Text):
         return Finding(code="wrong_kind", path=path, found=shown(node), expected=choices, cure="write one value here")
+    wrong = next(look_alikes(node.text), None)
+    if wrong is not None:
+        found = f"{shown(node)} with {character_words(wrong[1])}"
+        return Finding(code="bad_choice", path=path, found=found, expected=choices, cure=retyped(wrong[1]), offset=wrong[0])
     cure = did_you_mean(node.text, choices.replace(" or ", ", ").split(", "), "write one of these words")
     return Finding(code="bad_choice", path=path, found=shown(node), expected=choices, cure=cure)
 

@@ -6,6 +6,7 @@ Source: specification, section 3, first paragraph.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,13 +14,16 @@ from dataclasses import dataclass, field
 import yaml
 
 from ledger.contract.diagnostic import Diagnostic, Severity
+from ledger.contract.look_alike import OPENING, QUOTES, SEPARATORS, as_meant, character_words, look_alikes, meant_by, mistyped_sign, retyped
 from ledger.contract.scalar import TURNING
+from ledger.contract.syntax import syntax_words
 
 MAX_BYTES = 128 * 1024
 MAX_VALUES = 10_000
 MAX_DEPTH = 20
 MAX_FINDINGS = 200  # a file that is wrong throughout is not a contract; showing more would help nobody
-FULL_WIDTH_COLON = "："  # of a Chinese keyboard: looks like the end of a key, and is a letter like others
+# What word processors and web pages put where a line may or may not break; nobody sees it, and no name equals one that holds it.
+HIDDEN = frozenset("\u00ad\u200b\u2060")
 NULLS = ("", "~", "null", "Null", "NULL")
 # What a file begins with that is no text: its first bytes, and what it is. UTF-32 begins as UTF-16 does, so it comes first.
 OTHER_FILES = (
@@ -183,7 +187,7 @@ class _Source:
         if any(line.startswith("%") and not re.fullmatch(r"%YAML 1\.2 *(#.*)?", line) for line in head):
             found = "a line that begins with %, an instruction to the program that reads the file"
             self.refuse("tag", _mark(start), found, "the first key", "remove the lines that begin with %")
-        root = self._node(events, next(events), depth=1)
+        root = self._node(events, next(events), depth=1, in_brackets=False)
         next(events)
         after = next(events)
         if not isinstance(after, yaml.StreamEndEvent):
@@ -191,7 +195,7 @@ class _Source:
             self.refuse("several_documents", _mark(after), found, "one contract in a file", cure)
         return root
 
-    def _node(self, events: Iterator[yaml.Event], event: yaml.Event, depth: int) -> Node:
+    def _node(self, events: Iterator[yaml.Event], event: yaml.Event, depth: int, *, in_brackets: bool, is_key: bool = False) -> Node:
         line, column = _mark(event)
         if isinstance(event, yaml.AliasEvent):
             found = f"the alias *{event.anchor}, which stands for a value elsewhere"
@@ -214,15 +218,17 @@ class _Source:
             self.refuse("too_large", (line, column), found, expected, "check that this is the contract file")
             raise _Stop
         if isinstance(event, yaml.ScalarEvent):
-            return self._text(event)
+            text = self._text(event)
+            return text if is_key or not isinstance(text, Text) else self._typed_right(text, in_brackets=in_brackets)
+        in_brackets = bool(event.flow_style)
         if isinstance(event, yaml.SequenceStartEvent):
             items: list[Node] = []
             while not isinstance(event := next(events), yaml.SequenceEndEvent):
-                items.append(self._node(events, event, depth + 1))
+                items.append(self._node(events, event, depth + 1, in_brackets=in_brackets))
             return Entries(items=items, line=line, column=column)
         pairs: dict[str, tuple[Text, Node]] = {}
         while not isinstance(event := next(events), yaml.MappingEndEvent):
-            self._pair(events, event, depth, pairs)
+            self._pair(events, event, depth, pairs, in_brackets=in_brackets)
         return Keys(pairs=pairs, line=line, column=column)
 
     def _text(self, event: yaml.ScalarEvent) -> Text | Refused:
@@ -237,14 +243,28 @@ class _Source:
         is_quoted = event.style in ("'", '"')
         return Text(text=event.value, line=line, column=column, end_line=end_line, end_column=end_column, is_quoted=is_quoted)
 
-    def _pair(self, events: Iterator[yaml.Event], event: yaml.Event, depth: int, pairs: dict[str, tuple[Text, Node]]) -> None:
+    def _typed_right(self, text: Text, *, in_brackets: bool) -> Text | Refused:
+        """The text, unless it holds what looks like the quotes around it or, in brackets, like the end of an entry or a key."""
+        if text.is_quoted or not text.is_verbatim:
+            return text
+        for at, character in look_alikes(text.text):
+            if (at == 0 and meant_by(character) in OPENING) or (in_brackets and meant_by(character) in SEPARATORS):
+                self._refuse_look_alike(text.line, text.column + at, character)
+                return Refused(line=text.line, column=text.column)
+        return text
+
+    def _pair(
+        self, events: Iterator[yaml.Event], event: yaml.Event, depth: int, pairs: dict[str, tuple[Text, Node]], *, in_brackets: bool
+    ) -> None:
         before = len(self.diagnostics)
-        key = self._node(events, event, depth + 1)
-        value = self._node(events, next(events), depth + 1)
-        if isinstance(key, Text) and key.is_verbatim and not key.is_quoted and FULL_WIDTH_COLON in key.text:
+        key = self._node(events, event, depth + 1, in_brackets=in_brackets, is_key=True)
+        value = self._node(events, next(events), depth + 1, in_brackets=in_brackets)
+        wrong = next(look_alikes(key.text), None) if isinstance(key, Text) and key.is_verbatim and not key.is_quoted else None
+        if isinstance(key, Text) and wrong is not None:
             del self.diagnostics[before:]  # that it has no value is only what follows
-            meant = key.text.partition(FULL_WIDTH_COLON)[0]
-            self._refuse_full_width_colon(key.line, key.column + len(meant))
+            at, character = wrong
+            self._refuse_look_alike(key.line, key.column + at, character)
+            meant = as_meant(key.text).partition(":")[0].strip(" \"'")
             pairs.setdefault(meant, (key, Refused(line=key.line, column=key.column)))
         elif not isinstance(key, Text):
             if len(self.diagnostics) == before:
@@ -258,9 +278,15 @@ class _Source:
         else:
             pairs[key.text] = key, value
 
-    def _refuse_full_width_colon(self, line: int, column: int) -> None:
-        found, cure = f"the full-width colon `{FULL_WIDTH_COLON}`", "write `:` and a space in its place"
-        self.refuse("bad_syntax", (line, column, line, column + 1), found, "a key and a value", cure)
+    def _refuse_look_alike(self, line: int, column: int, character: str) -> None:
+        if self.diagnostics and (self.diagnostics[-1].line, self.diagnostics[-1].column) == (line, column):
+            return  # told already, as a part of what cannot be read as a whole
+        meant, expected = meant_by(character), "a key and a value"
+        cure = retyped(character)
+        if meant in QUOTES or meant == ",":
+            expected = "a text in straight quotes" if meant in QUOTES else "entries with `,` between them"
+            cure = f"{cure}; a text that is to hold it needs straight quotes around it"
+        self.refuse("bad_syntax", (line, column, line, column + 1), character_words(character), expected, cure)
 
     def _refuse_syntax(self, error: yaml.MarkedYAMLError) -> None:
         problem = f"{error.context or ''} {error.problem or ''}"
@@ -272,56 +298,26 @@ class _Source:
                 self.refuse("bad_syntax", (line, column, end_line, end_column), found, "a text in quotes on one line", cure)
                 return
         mark = error.problem_mark
+        begun = error.context_mark if "could not find expected ':'" in problem else None
+        near = [told.line for told in (begun, mark, error.context_mark) if told is not None]
+        for line in [*near, *(number - 1 for number in near if number)]:
+            if line < len(self.lines) and (wrong := mistyped_sign(self.lines[line])):
+                self._refuse_look_alike(line + 1, wrong[0] + 1, wrong[1])
+                return
         if mark is not None and "mapping values are not allowed" in problem and ":" not in (before := self.lines[mark.line][: mark.column]):
             place = (mark.line + 1, len(before) - len(before.lstrip()) + 1)
             found, cure = "a line that is indented other than the lines above it", "align it with the keys that it belongs to"
             self.refuse("bad_syntax", place, found, "a key and a value, or a list entry", cure)
             return
-        begun = error.context_mark if "could not find expected ':'" in problem else None
-        if begun is not None and FULL_WIDTH_COLON in (line_text := self.lines[begun.line]):
-            self._refuse_full_width_colon(begun.line + 1, line_text.index(FULL_WIDTH_COLON) + 1)
-            return
-        found, cure = next((words for pattern, words in _SYNTAX if pattern in problem), _OTHER_SYNTAX)
+        found, cure = syntax_words(problem)
         opening = begun is not None or "scalar" in (error.context or "") or "flow" in (error.context or "")
         mark = (error.context_mark if opening else None) or error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         self.refuse("bad_syntax", place, found, "a key and a value, or a list entry", cure)
 
 
-# What the YAML library calls it, and what we tell: found, cure.
-_SYNTAX: tuple[tuple[str, tuple[str, str]], ...] = (
-    ("'\\t'", ("a tab", "indent with spaces")),
-    ("quoted scalar found unexpected end", ("a quotation mark that is never closed", "close it")),
-    ("quoted scalar found unexpected document", ("a quotation mark that is never closed", "close it")),
-    ("unknown escape character", ("a backslash that YAML does not know", "use single quotes, or write the backslash twice")),
-    ("escape sequence", ("a backslash that YAML does not know", "use single quotes, or write the backslash twice")),
-    ("expected ',' or ']'", ("a `[` that is not closed, or a missing comma", "close it with `]` and put commas between the entries")),
-    ("expected ',' or '}'", ("a `{` that is not closed, or a missing comma", "close it with `}` and put commas between the entries")),
-    ("mapping values are not allowed", ("a second `: ` in one line", "put the value in quotes")),
-    (
-        "sequence entries are not allowed",
-        ("`- ` where no list entry can stand", "begin the list on a line of its own, or put the text in quotes"),
-    ),
-    ("mapping keys are not allowed", ("a question mark where no key can stand", "put the text in quotes")),
-    ("could not find expected ':'", ("a line without `: `", "write `key: value`; put a text of several words in quotes")),
-    ("'<scalar>'", ("text after a value that has ended", "put the whole value in quotes, or align the line")),
-    ("block collection", ("a line that is not a list entry", "align it with its neighbours")),
-    ("block mapping", ("a line that does not fit the indentation above it", "align it with its neighbours")),
-    ("'<stream end>'", ("the end of the file within brackets", "close the bracket")),
-    ("node content", ("a sign of YAML where a value belongs", "put the value in quotes, or remove it")),
-    ("block scalar", ("a block of text that begins in no way that YAML knows", "write `|` or `>` alone on the line of the key")),
-    ("'<document start>'", ("text after the contract has ended", "remove it, or align it with the lines above")),
-    ("incompatible", ("a directive of another YAML than 1.2", "remove the line that begins with %")),
-    ("directive", ("a line that begins with %", "remove it")),
-    ("alias", ("`*` without a name", "remove it, or put the value in quotes")),
-    ("anchor", ("`&` without a name", "remove it, or put the value in quotes")),
-    ("tag", ("a tag that is not declared", "remove the word that begins with !")),
-    ("cannot start any token", ("a character that cannot begin a value", "put the value in quotes")),
-)
-_OTHER_SYNTAX = ("text that is not YAML", "compare the line with a ready-made contract")
-
 _LINE_END = re.compile("\r\n|\r|\n")
-_STRANGE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff" + "".join(sorted(TURNING)) + "]")
+_STRANGE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff" + "".join(sorted(TURNING | HIDDEN)) + "]")
 
 
 def read_source(content: bytes, file: str) -> tuple[Node | None, tuple[Diagnostic, ...]]:
@@ -372,6 +368,8 @@ _WIDE = {
 def _strange_words(character: str) -> str:
     if character in TURNING:
         return "an invisible character that turns the direction of writing"
+    if character in HIDDEN:
+        return f"an invisible character, the {unicodedata.name(character).lower()}"
     return "a zero byte" if character == "\0" else "a control character"
 
 

@@ -50,4 +50,4 @@ def _offsets(start: datetime, end: datetime, zone: str) -> tuple[str, ...]:
 
 def _offset(local: datetime) -> str:
     text = f"{local:%z}"
-    return f"UTC{text[:3]}:{text[3:5]}"
+    return f"UTC{text[:3]}:{text[3:5]}" + (f":{text[5:]}" if text[5:] else "")  # seconds, as Liberia had until 1972

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from ledger.contract.model import Contract, Exemption, Tier
 from ledger.contract.scalar import duration_text
-from ledger.instant import MICROSECOND
+from ledger.instant import MICROSECOND, local_text
 from ledger.settlement.calendar import DAY, WINDOW_STEPS, local_days, zone
 from ledger.settlement.charges import Price, Tokens, exact_charge, multiplier_in_queue
 from ledger.settlement.money import exact_decimal, without_trailing_zeros
@@ -228,4 +228,4 @@ def _ms(duration_us: int) -> str:
 
 def _at(contract: Contract, instant: datetime) -> str:
     """The instant in the contract's zone."""
-    return instant.astimezone(zone(contract.calendar.timezone)).isoformat()
+    return local_text(instant.astimezone(zone(contract.calendar.timezone)))

@@ -9,15 +9,16 @@ from datetime import date, datetime
 
 from ledger.bundle import bundled_folder
 from ledger.contract.diagnostic import Diagnostic, Path
+from ledger.contract.lint import lint
 from ledger.contract.model import Contract
 from ledger.contract.reader import Places, contract_texts, read_contract
 from ledger.contract.replacement import replace_texts, written
 from ledger.contract.scalar import parse_contract_id, parse_currency, parse_day, parse_instant, parse_line, parse_timezone
 from ledger.errors import LedgerError
+from ledger.instant import local_text
 from ledger.settlement.calendar import zone
 
 KINDS = ("real-time", "retrieval", "batch")
-MARKS = ("example", "示例")  # a value of a template that holds one of these waits for the real one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,7 @@ def new_contract(kind: str, language: str, given: Mapping[str, Sequence[str]]) -
         content = replace_texts(content, moved)
         result = read_contract(content, "")
     assert result.contract is not None, [str(one) for one in result.diagnostics]
-    return NewContract(content=content, contract=result.contract, unfilled=tuple(_unfilled(content, result.places)))
+    return NewContract(content=content, contract=result.contract, unfilled=tuple(_unfilled(result.contract, result.places)))
 
 
 def _year_after(day: date) -> date:
@@ -123,23 +124,19 @@ def _moved_instants(template: bytes, contract: Contract) -> Iterator[tuple[Path,
         if path[-1] in ("at", "received_at", "start", "end"):
             local = parse_instant(text).astimezone(zone(old[1]))
             moved = datetime.combine(local.date().replace(year=month.year, month=month.month), local.time(), zone(zone_name))
-            yield path, moved.isoformat()
+            yield path, local_text(moved)
 
 
 def _next_month(day: date) -> date:
     return date(day.year + day.month // 12, day.month % 12 + 1, 1)
 
 
-def _unfilled(content: bytes, places: Places) -> Iterator[tuple[str, int]]:
-    """Each key whose value, or an entry of it, holds one of MARKS, in the order of the file. Examples are left out: they follow."""
-    texts = contract_texts(content)
-    assert isinstance(texts, dict)
-    seen = set()
-    for path, text in _texts({key: value for key, value in texts.items() if key != "examples"}, ()):
-        name = ".".join(part for part in path if isinstance(part, str))
-        if name not in seen and any(mark in text.lower() for mark in MARKS):
-            seen.add(name)
-            yield name, places.of(path)[0]
+def _unfilled(contract: Contract, places: Places) -> Iterator[tuple[str, int]]:
+    """Each value that is still the template's, as `contract check` finds them, in the order of the file."""
+    for finding in lint(contract):
+        if finding.code == "template_value":
+            name = ".".join(part for part in finding.path if isinstance(part, str))
+            yield name, places.of(finding.path, at_key=finding.at_key)[0]
 
 
 def _texts(value: object, path: Path) -> Iterator[tuple[Path, str]]:

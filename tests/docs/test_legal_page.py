@@ -15,6 +15,11 @@ MISTAKES = re.findall(r"```yaml\n(.+)\n```\n\n```text\n(.+)\n```\n\n```yaml\n(.+
 RunLedger = Callable[..., Result]
 
 
+def fill_in(file: Path) -> None:
+    """Step 2 of the page: no value of the template is left."""
+    file.write_text(file.read_text("utf-8").replace("EXAMPLE", "Acme"), "utf-8")
+
+
 def test_the_page_runs_as_written(run_ledger: RunLedger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     said = {}
@@ -22,6 +27,8 @@ def test_the_page_runs_as_written(run_ledger: RunLedger, tmp_path: Path, monkeyp
         result = run_ledger(*shlex.split(command))
         assert result.exit_code == 0, f"{command}: {result.output}"
         said[command] = result
+        if command == COMMANDS[0]:
+            fill_in(Path("acme-chat.yaml"))
     assert "no errors, no warnings" in said["contract check acme-chat.yaml"].stdout
     assert "acme-chat version 1" in said["contract list --unapproved"].stdout
     assert said["contract show acme-chat"].stdout_bytes == Path("acme-chat.yaml").read_bytes()
@@ -36,6 +43,7 @@ def test_a_mistake_gives_its_message_and_its_cure_cures_it(
     monkeypatch.chdir(tmp_path)
     assert run_ledger(*shlex.split(COMMANDS[0])).exit_code == 0
     file = Path("acme-chat.yaml")
+    fill_in(file)
     line = int(message.split(":")[1]) - 1
     for text, expected in ((wrong, message), (right, "1 file: no errors, no warnings")):
         lines = file.read_text("utf-8").split("\n")

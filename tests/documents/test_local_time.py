@@ -44,6 +44,11 @@ def test_a_zone_whose_clocks_change_twice_in_a_month_shows_both_offsets() -> Non
     assert zone_words(*fasting, "Africa/Casablanca") == "Africa/Casablanca, UTC+01:00 and UTC+00:00"
 
 
+def test_an_offset_with_seconds_is_told_whole() -> None:
+    start, end = at("1970-02-01T00:44:30+00:00"), at("1970-03-01T00:44:30+00:00")
+    assert zone_words(start, end, "Africa/Monrovia") == "Africa/Monrovia, UTC-00:44:30"
+
+
 def test_every_month_and_day_has_its_english_name() -> None:
     instants = [at(f"2026-{month:02d}-{month:02d}T12:00+00:00") for month in range(1, 13)]
     months = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"]

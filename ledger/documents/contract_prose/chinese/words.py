@@ -59,6 +59,7 @@ WARNINGS = {
     "last_token": "有档位的上限低于 1 秒，而延迟计至最后一个 Token",
     "alert_share": "没有任何未达标时段数恰好对应预警比例",
     "limit_16k": "16,000 与 16,384 个 Token 容易混淆",
+    "template_value": "仍留有模板中的值",
     "utc_calendar": "日历采用协调世界时，而有一方位于其他时区",
     "no_cap": "返还没有上限",
     "base_rate_refund": "返还按基准单价计价",

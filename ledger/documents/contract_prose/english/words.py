@@ -52,6 +52,7 @@ WARNINGS = {
     "last_token": "latency is measured to the last token although a tier ends below 1 s",
     "alert_share": "no number of breaches hits the share at which the alert is due",
     "limit_16k": "16,000 and 16,384 tokens are easily confused",
+    "template_value": "a value is still that of the template",
     "utc_calendar": "the calendar is UTC although a party is elsewhere",
     "no_cap": "refunds have no cap",
     "base_rate_refund": "refunds are valued at the base rate",

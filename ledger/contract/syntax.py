@@ -1,0 +1,41 @@
+"""What the YAML library says of a text that is no YAML, in our own words: its problem in, what was found and what to do out.
+
+Source: specification, section 3, first paragraph.
+"""
+
+# What the YAML library calls it, and what we tell: found, cure.
+_SYNTAX: tuple[tuple[str, tuple[str, str]], ...] = (
+    ("'\\t'", ("a tab", "indent with spaces")),
+    ("quoted scalar found unexpected end", ("a quotation mark that is never closed", "close it")),
+    ("quoted scalar found unexpected document", ("a quotation mark that is never closed", "close it")),
+    ("unknown escape character", ("a backslash that YAML does not know", "use single quotes, or write the backslash twice")),
+    ("escape sequence", ("a backslash that YAML does not know", "use single quotes, or write the backslash twice")),
+    ("expected ',' or ']'", ("a `[` that is not closed, or a missing comma", "close it with `]` and put commas between the entries")),
+    ("expected ',' or '}'", ("a `{` that is not closed, or a missing comma", "close it with `}` and put commas between the entries")),
+    ("mapping values are not allowed", ("a second `: ` in one line", "put the value in quotes")),
+    (
+        "sequence entries are not allowed",
+        ("`- ` where no list entry can stand", "begin the list on a line of its own, or put the text in quotes"),
+    ),
+    ("mapping keys are not allowed", ("a question mark where no key can stand", "put the text in quotes")),
+    ("could not find expected ':'", ("a line without `: `", "write `key: value`; put a text of several words in quotes")),
+    ("'<scalar>'", ("text after a value that has ended", "put the whole value in quotes, or align the line")),
+    ("block collection", ("a line that is not a list entry", "align it with its neighbours")),
+    ("block mapping", ("a line that does not fit the indentation above it", "align it with its neighbours")),
+    ("'<stream end>'", ("the end of the file within brackets", "close the bracket")),
+    ("node content", ("a sign of YAML where a value belongs", "put the value in quotes, or remove it")),
+    ("block scalar", ("a block of text that begins in no way that YAML knows", "write `|` or `>` alone on the line of the key")),
+    ("'<document start>'", ("text after the contract has ended", "remove it, or align it with the lines above")),
+    ("incompatible", ("a directive of another YAML than 1.2", "remove the line that begins with %")),
+    ("directive", ("a line that begins with %", "remove it")),
+    ("alias", ("`*` without a name", "remove it, or put the value in quotes")),
+    ("anchor", ("`&` without a name", "remove it, or put the value in quotes")),
+    ("tag", ("a tag that is not declared", "remove the word that begins with !")),
+    ("cannot start any token", ("a character that cannot begin a value", "put the value in quotes")),
+)
+_OTHER_SYNTAX = ("text that is not YAML", "compare the line with a ready-made contract")
+
+
+def syntax_words(problem: str) -> tuple[str, str]:
+    """What was found, and the cure."""
+    return next((words for pattern, words in _SYNTAX if pattern in problem), _OTHER_SYNTAX)
