@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ import click
 from ledger.cli.options import author_option, echo_json, format_option, instant, pass_database, said, settings
 from ledger.cli.output import echo
 from ledger.ingest.file_state import standard_input
+from ledger.ingest.reading.scratch_folder import scratch_folder
 from ledger.instant import instant_text
 from ledger.printable import brief, printable
 from ledger.store.database import Database
@@ -166,7 +166,7 @@ def _at_hand(ids: str | None) -> Iterator[Path | None]:
     if ids is None or (ids != "-" and not Path(ids).is_fifo()):
         yield None if ids is None else Path(ids)
         return
-    with tempfile.TemporaryDirectory(prefix="ledger-ids-") as folder:
+    with scratch_folder("ledger-ids-") as folder:
         copy = Path(folder, "stdin")
         with copy.open("wb") as spooled, standard_input() if ids == "-" else open(ids, "rb") as stream:
             shutil.copyfileobj(stream, spooled)

@@ -17,6 +17,8 @@ from ledger.store.database import Database
 from ledger.store.overview import FileLoaded
 from ledger.workflows.status import Status, ledger_status
 
+_EVERY_LOAD, _SOME_LOADS = ("read", "new", "duplicate", "refused", "conflict"), ("skipped", "merged", "joined")
+
 
 @click.command()
 @format_option
@@ -55,9 +57,6 @@ def _lines(found: Status) -> Iterator[Line]:
     if found.loads:
         yield from _headed("Last loads, each time a file was loaded")
         yield from _load_table(found.loads).lines()
-
-
-_EVERY_LOAD, _SOME_LOADS = ("read", "new", "duplicate", "refused", "conflict"), ("skipped", "merged", "joined")
 
 
 def _load_table(loads: Sequence[FileLoaded]) -> Table:

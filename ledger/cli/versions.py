@@ -42,9 +42,8 @@ def list_(database: Database, unapproved: bool, output_format: str) -> None:
 @click.command()
 @click.argument("contract_id", metavar="ID")
 @click.argument("version", metavar="[VERSION]", required=False, type=click.IntRange(min=1))
-@click.option("--version", "number", metavar="N", type=click.IntRange(min=1), help="The same as VERSION.")
 @pass_database
-def show(database: Database, contract_id: str, version: int | None, number: int | None) -> None:
+def show(database: Database, contract_id: str, version: int | None) -> None:
     """Print a stored version byte for byte as it was added, without VERSION the highest; which one it is goes to standard error.
 
     \b
@@ -52,9 +51,7 @@ def show(database: Database, contract_id: str, version: int | None, number: int 
       ledger contract show acme-bank-llm
       ledger contract show acme-bank-llm 2 > acme-v2.yaml
     """
-    if version and number and version != number:
-        raise click.UsageError(f"name one version, not {version} and {number}")
-    stored = stored_version(database, contract_id, version or number)
+    stored = stored_version(database, contract_id, version)
     added = f"added {second_text(stored.added_at)} by {stored.author} from {stored.file}"
     echo(f"{version_words(stored)}, {added}, sha256 {stored.content_sha256}", err=True)
     click.echo(stored.content, nl=False)

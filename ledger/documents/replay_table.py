@@ -68,7 +68,7 @@ def replay_json(before: Statement, after: Statement, notes: Sequence[str]) -> di
         "new": statement_to_json(after),
         "difference": {
             "totals": {name: amount_text(getattr(after.totals, name) - getattr(before.totals, name), digits) for name in AMOUNTS},
-            "lines": [_line_json(pair, digits) for pair in _differing_lines(before, after)],
+            "lines": [_line_json(pair, digits) for pair in line_pairs(before, after) if not _is_equal(pair)],
             "windows": [
                 {
                     "start": instant_text(pair.breach.start),
@@ -183,17 +183,16 @@ def _level(before: Statement, after: Statement, words: Mapping[str, str]) -> Sid
     return SideBySide(heading=words["level"], columns=columns, rows=tuple(rows))
 
 
-def _differing_lines(before: Statement, after: Statement) -> list[LinePair]:
-    return [pair for pair in line_pairs(before, after) if not _is_equal(pair)]
-
-
 def _is_equal(pair: LinePair) -> bool:
     return pair.amounts_minor[0] == pair.amounts_minor[1] and pair.quantities[0] == pair.quantities[1]
 
 
 def _lines(before: Statement, after: Statement, words: Mapping[str, str]) -> SideBySide:
-    rows, digits = [], after.minor_digits
-    for pair in _differing_lines(before, after):
+    rows, equal, digits = [], [], after.minor_digits
+    for pair in line_pairs(before, after):
+        if _is_equal(pair):
+            equal.append(pair)
+            continue
         kind, model, variant, queue, forfeited, band, token = pair.key
         what = words[f"line_{kind.value}"]
         if kind in (LineKind.USAGE, LineKind.CREDIT):
@@ -201,7 +200,6 @@ def _lines(before: Statement, after: Statement, words: Mapping[str, str]) -> Sid
         tokens = [grouped_count(quantity) if quantity else words["none"] for quantity in pair.quantities]
         where = f"{queue or ''} ({words['forfeited']})" if forfeited else queue or ""
         rows.append((what, where, token or "", *tokens, *_changed(*pair.amounts_minor, digits)))
-    equal = [pair for pair in line_pairs(before, after) if _is_equal(pair)]
     amount = grouped_amount(sum(pair.amounts_minor[0] for pair in equal), digits)
     columns = (
         *("", words["queue"], words["token"], f">{words['tokens_before']}", f">{words['tokens_after']}"),

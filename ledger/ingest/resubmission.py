@@ -13,7 +13,6 @@ from datetime import datetime
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import duckdb
 from sqlglot import exp
@@ -31,6 +30,7 @@ from ledger.ingest.mapping_file import built_in_mappings
 from ledger.ingest.reading.line_file import Piece
 from ledger.ingest.reading.record_file import RecordFile, file_stem
 from ledger.ingest.reading.scratch import literal, load_writer
+from ledger.ingest.reading.scratch_folder import scratch_folder
 from ledger.instant import since_1970_us
 
 CANONICAL = "canonical"
@@ -87,7 +87,7 @@ def judged_rows(
     """The rows, all of one shape, judged; a field that a row lacks is empty. `sources` are the files that they came in with, `records`
     their numbers, each once: from 1, if none are given."""
     keys = sorted({key for row in rows for key in row})
-    with TemporaryDirectory(prefix="ledger-rows-") as folder, closing(duckdb.connect(config=_SETTINGS)) as connection:
+    with scratch_folder("ledger-rows-") as folder, closing(duckdb.connect(config=_SETTINGS)) as connection:
         load_writer(connection)
         for macro in MACROS:
             connection.execute(macro)

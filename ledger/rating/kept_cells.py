@@ -1,23 +1,22 @@
-"""Cells in the database that one transaction sees, above all the kept ones, ready to be read: nothing is classified, no plan is needed.
+"""The kept cells of periods, ready to be read: a connection and the spans of the periods in, their cells as one transaction sees them out.
 
-Takes a connection and the spans of the periods, or tables of cells; answers the queries of `ledger.rating.cells`.
 Source: architecture, "The one idea".
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 from psycopg import sql
 
+from ledger.rating.postgres_cells import PostgresCells
 from ledger.settlement.cell import CELL_COLUMNS
-from ledger.store.connection import Connection, column_list, driver_cursor, execute
+from ledger.store.connection import Connection, column_list
 
 _KEPT = sql.SQL("SELECT {columns} FROM {table} WHERE day_start >= {start} AND day_start < {end} AND contract_id = ANY ({contract_ids})")
 
 
-def kept_cells(connection: Connection, spans: Mapping[str, tuple[datetime, datetime]]) -> "PostgresCells":
+def kept_cells(connection: Connection, spans: Mapping[str, tuple[datetime, datetime]]) -> PostgresCells:
     """The cells of one or more contracts, each within its span [start, end) of whole local days; nothing in the spans is stale."""
     alike: defaultdict[tuple[datetime, datetime], list[str]] = defaultdict(list)  # contracts of one zone share theirs
     for contract_id, span in spans.items():
@@ -28,47 +27,3 @@ def kept_cells(connection: Connection, spans: Mapping[str, tuple[datetime, datet
         for table in ("cell", "delayed_cell")
     ]
     return PostgresCells(connection, kept)
-
-
-def made_cells(connection: Connection, tables: Mapping[tuple[str, int], Sequence[str]]) -> "PostgresCells":
-    """The cells that temporary tables hold, as those of the contract and version that they are listed for; a table may serve several."""
-    others = column_list(CELL_COLUMNS[2:])
-    made = [
-        sql.SQL("SELECT {}::varchar AS contract_id, {} AS version, {} FROM {}").format(contract_id, version, others, sql.Identifier(table))
-        for (contract_id, version), names in tables.items()
-        for table in names
-    ]
-    return PostgresCells(connection, made)
-
-
-class PostgresCells:
-    """The cells that these queries give together, at least one query, each of CELL_COLUMNS."""
-
-    def __init__(self, connection: Connection, queries: Sequence[sql.Composable]) -> None:
-        self._connection = connection
-        execute(connection, "SET LOCAL enable_mergejoin = off")  # PostgreSQL would sort all cells to join them with a few rows
-        self._period_cell = sql.SQL(" UNION ALL ").join(queries)
-
-    def rows(self, query: str) -> Iterator[tuple[Any, ...]]:
-        """The rows of a query of the program's own over `period_cell`."""
-        with driver_cursor(self._connection) as cursor:
-            yield from cursor.execute(sql.SQL("WITH period_cell AS ({cells}) {query}").format(cells=self._period_cell, query=_own(query)))
-
-    def instant(self, value: datetime) -> datetime:
-        """The instant of a value in a row: the driver's own."""
-        return value
-
-    def keep_rows(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> None:
-        """Make a temporary table of these rows, gone with the transaction; columns are (name, type)."""
-        table = sql.Identifier(name)
-        described = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.Identifier(column), _own(kind)) for column, kind in columns)
-        with driver_cursor(self._connection) as cursor:
-            cursor.execute(sql.SQL("CREATE TEMPORARY TABLE {} ({}) ON COMMIT DROP").format(table, described))
-            with cursor.copy(sql.SQL("COPY {} FROM STDIN").format(table)) as copy:
-                for row in rows:
-                    copy.write_row(row)
-
-
-def _own(words: str) -> sql.SQL:
-    """Words that stand in the program: the only ones that get here."""
-    return sql.SQL(words)

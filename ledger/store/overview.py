@@ -89,7 +89,7 @@ def waiting_by_reason(connection: Connection) -> dict[str, int]:
         "SELECT CASE WHEN {} THEN 'conflict' ELSE {} END AS because, count(*) AS number FROM quarantine "
         "WHERE resolution IS NULL GROUP BY because ORDER BY number DESC, because"
     )
-    return dict(fetch(connection, query.format(IN_CONFLICT, REASON)))
+    return dict(fetch(connection, query.format(IN_CONFLICT, sql.SQL(REASON))))
 
 
 def unjoined_requests(connection: Connection) -> Unjoined:

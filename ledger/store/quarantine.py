@@ -28,8 +28,7 @@ _WAITS_BY_NOW: LiteralString = (
     "(quarantine.resolution IS NULL AND quarantine.reason <> 'usage_missing' AND EXISTS (SELECT FROM observation half "
     "WHERE half.refused_sha256 = quarantine.row_sha256))"
 )
-_REASON: LiteralString = f"(CASE WHEN {_WAITS_BY_NOW} THEN 'usage_missing' ELSE quarantine.reason END)"
-REASON = sql.SQL(_REASON)
+REASON: LiteralString = f"(CASE WHEN {_WAITS_BY_NOW} THEN 'usage_missing' ELSE quarantine.reason END)"
 
 # That of the observation that the row has become, as everything that is shown of it.
 _RECEIVED_AT: LiteralString = (
@@ -114,7 +113,7 @@ class RowFilter:
         """As a condition over `quarantine` and `batch`."""
         parts = {
             "quarantine_id = ANY ({})": None if self.ids is None else list(self.ids),
-            f"{_REASON} = {{}}": None if self.reason == _CONFLICT else self.reason,
+            f"{REASON} = {{}}": None if self.reason == _CONFLICT else self.reason,
             "(quarantine.account = {0} OR EXISTS (SELECT FROM observation half WHERE half.refused_sha256 = row_sha256 "  # noqa: S608
             "AND half.account = {0}) OR quarantine.resolution = 'requeued' AND EXISTS (SELECT FROM resubmission again "
             f"WHERE again.quarantine_id = quarantine.quarantine_id AND {_BECAME} 'account' = {{0}}))": self.account,
@@ -140,7 +139,7 @@ class RowFilter:
 
 
 _COLUMNS = sql.SQL(
-    f"quarantine_id, source, line, {_REASON} AS reason, "
+    f"quarantine_id, source, line, {REASON} AS reason, "
     f"CASE WHEN {_WAITS_BY_NOW} THEN 'waits for its engine''s tokens' ELSE detail END AS detail, row_sha256, "
     "coalesce(half_account, quarantine.account) AS account, coalesce(half_received_at, received_at) AS received_at, "
     "coalesce(half_record, request_id) AS request_id, fields, mapping, mapping_sha256, quarantine.batch_id, "
@@ -228,7 +227,7 @@ def _place(place: Place) -> sql.Composed:
 def count_refused(connection: Connection, wanted: RowFilter) -> dict[str, int]:
     """How many rows by reason, the most first."""
     query = sql.SQL("SELECT {} AS because, count(*) FROM {} WHERE {} GROUP BY because ORDER BY count(*) DESC, because")
-    return dict(fetch(connection, query.format(REASON, _TABLES, wanted.condition())))
+    return dict(fetch(connection, query.format(sql.SQL(REASON), _TABLES, wanted.condition())))
 
 
 def mappings_of(connection: Connection, wanted: RowFilter, keys: Sequence[str]) -> list[tuple[str, str, dict[str, str | None]]]:

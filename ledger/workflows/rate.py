@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime
 
-from ledger.rating.kept_cells import PostgresCells, kept_cells
+from ledger.rating.kept_cells import kept_cells
+from ledger.rating.postgres_cells import PostgresCells
 from ledger.rating.rated_period import JudgedPeriod, RatedPeriod, judge_periods, rate_periods
 from ledger.settlement.period import Period
 from ledger.settlement.statement import Unrated
@@ -17,10 +18,15 @@ from ledger.store.settlements import sample_requests
 _ADD = {"model": "the model to the contract (models: served_as)", "queue": "the queue to the contract (queues:)"}
 
 
+def added_words(unrated: Sequence[Unrated]) -> str:
+    """What to add to a contract that does not know this: all there is to do where a month is replayed and nothing is stored."""
+    return f"add {' and '.join(_ADD[what] for what in sorted({one.what for one in unrated}))}"
+
+
 def unrated_cure(unrated: Sequence[Unrated]) -> str:
     """What to do about what a contract does not know, one way a line."""
     kinds = sorted({one.what for one in unrated})
-    lines = [f"add {' and '.join(_ADD[what] for what in kinds)} in a new version"]
+    lines = [f"{added_words(unrated)} in a new version"]
     lines += [f"or correct the requests: ledger correct REQUEST_ID --set {what}=NAME --reason WHY" for what in kinds]
     lines.append("or withdraw them: ledger void REQUEST_ID --reason WHY")
     # Not by the model alone: another contract may know it.

@@ -81,7 +81,7 @@ def _write_json_lines(rows: Iterable[Mapping[str, str]], stream: IO[str]) -> int
 
 def requeue_table(
     database: Database, path: Path, *, reason: str, author: str, mappings: Sequence[Path] = (), dry_run: bool = False,
-    names: UnknownNames | None = None,
+    names: UnknownNames,
 ) -> Iterator[Requeued]:  # fmt: skip
     """Send the rows of the table in again, with the columns that were changed in it, and tell of each; those with none are left alone.
 

@@ -12,9 +12,9 @@ from datetime import timedelta
 from ledger.contract.model import Contract
 from ledger.contract.scalar import currency_digits
 from ledger.errors import LedgerError
-from ledger.rating.kept_cells import PostgresCells, made_cells
 from ledger.rating.plan import Coverage, plans_of
 from ledger.rating.postgres import PostgresEngine, current_events
+from ledger.rating.postgres_cells import PostgresCells, made_cells
 from ledger.rating.rated_period import RatedPeriod, rate_periods
 from ledger.rating.terms import Terms, terms_of
 from ledger.settlement.calendar import month_days
@@ -25,9 +25,10 @@ from ledger.store.cells import traffic_of
 from ledger.store.connection import Connection
 from ledger.store.database import Database
 from ledger.store.intervals import stored_intervals
+from ledger.store.overview import months_of_accounts
 from ledger.workflows.freshen import any_snapshot
 from ledger.workflows.plans import breakers_and_loads
-from ledger.workflows.rate import unrated_words
+from ledger.workflows.rate import added_words, unrated_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +56,13 @@ def replay_month(database: Database, month: str, candidates: Sequence[Candidate]
         for (key, terms), one in zip(periods.items(), candidates, strict=True):
             if unrated := rated[key].judged.unrated:
                 problem = unrated_words(connection, terms, unrated)
-                cure = "add it to the file (models: served_as, or queues:), or void the requests"
-                raise ReplayRefused(f"{one.name}: {problem}", cure=cure)
-            statements.append(_statement(terms, rated[key], is_test=database.is_test))
-    for one, statement in zip(candidates, statements, strict=True):
-        if not statement.events.total:
-            accounts = ", ".join(one.contract.parties.customer.accounts)
-            problem = f"{one.name}: there are no requests of {accounts} in {month}, so there is nothing to replay"
-            raise ReplayRefused(problem, cure="check the accounts of the contract, and the months with requests: ledger status")
+                raise ReplayRefused(f"{one.name}: {problem}", cure=added_words(unrated))
+            statement = _statement(terms, rated[key], is_test=database.is_test)
+            if not statement.events.total:
+                accounts = one.contract.parties.customer.accounts
+                problem = f"{one.name}: there are no requests of {', '.join(accounts)} in {month}, so there is nothing to replay"
+                raise ReplayRefused(problem, cure=_months_words(connection, accounts))
+            statements.append(statement)
     return tuple(statements)
 
 
@@ -104,6 +104,14 @@ def compare_replays(database: Database, month: str, old: Candidate, new: Candida
         )
     first, second = replay_month(database, month, [old, new])
     return (first, second), [*notes, *unended_notes(database, [first, second])]
+
+
+def _months_words(connection: Connection, accounts: Sequence[str]) -> str:
+    """Where there are requests of the accounts, if not in the month that was asked for."""
+    months = sorted({one.month for one in months_of_accounts(connection) if one.account in accounts})
+    if not months:
+        return "there are none in any month: check the accounts of the contract; ledger status lists those that have requests"
+    return f"there are requests of it in {', '.join(months)} (months of UTC)"
 
 
 def _period(contract: Contract, month: str) -> Period:

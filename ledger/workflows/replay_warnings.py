@@ -32,14 +32,15 @@ class ReplayedFile:
 
 
 def replay_warnings(database: Database, month: str, checked: CheckedFile) -> ReplayedFile:
-    """All from one snapshot. Nothing is asked of the database for a file with errors, or without such a warning.
+    """All from one snapshot. Nothing is asked of the database for a file with errors; without such a warning it is still told that
+    the month cannot be replayed.
 
     Raises ReplayRefused as `replay_month` does.
     """
     contract = checked.contract
-    found = () if contract is None else alternatives(contract)
-    if contract is None or not found:
+    if contract is None:
         return ReplayedFile(warnings={}, notes=())
+    found = alternatives(contract)
     candidate = Candidate(name=checked.file, contract=contract)
     others = [Candidate(name=f"{checked.file} with {one.value}", contract=one.contract) for one in found]
     written, *otherwise = replay_month(database, month, [candidate, *others])

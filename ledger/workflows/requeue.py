@@ -52,7 +52,7 @@ from ledger.store.resubmissions import Resubmission, add_resubmissions
 from ledger.store.withdrawals import lock_all_requests
 from ledger.workflows.quarantine import check_ids
 from ledger.workflows.reread import AlikeRows, Mappings, Values, alike
-from ledger.workflows.unknown import Unknown, UnknownNames
+from ledger.workflows.unknown import UnknownNames
 
 ACCEPTED, DUPLICATE, SKIPPED, RESOLVED, UNCHANGED = "accepted", "duplicate", "skipped", "resolved", "unchanged"
 ATTEMPTS = 5  # of a piece that meets other loads of the same events
@@ -91,10 +91,10 @@ def requeue_rows(
     *,
     reason: str,
     author: str,
+    names: UnknownNames,
     mappings: Sequence[Path] = (),
     values: Values | None = None,
     dry_run: bool = False,
-    names: UnknownNames | None = None,
 ) -> Iterator[Requeued]:
     """Send the rows that wait in again, piece by piece, and tell of each. `values` are canonical columns that replace what is read of them;
     `names` learns what the contracts do not know of the events.
@@ -127,7 +127,7 @@ class Requeue:
     author: str
     reason: str
     last_id: int
-    names: UnknownNames | None = None
+    names: UnknownNames
 
     def each(self, wanted: RowFilter, values_of: ValuesOf, *, dry_run: bool) -> Iterator[Requeued]:
         """What becomes of each of the rows, by load and line. `values_of` says what is set of the rows of a piece, by id; those that
@@ -162,21 +162,19 @@ class Requeue:
         return done
 
     def _committed(self, wanted: RowFilter, values_of: ValuesOf, after: Place, end: Place) -> list[Requeued]:
-        known = self.names.take() if self.names else Unknown()
+        known = self.names.take()
         for _ in range(ATTEMPTS):
             try:
                 with self.database.begin() as connection:
                     done = self._piece(connection, wanted, values_of, after, end, dry_run=False)
                     fault_point("requeue.before_commit")
                 fault_point("requeue.after_commit")
-                if self.names:
-                    self.names.found += known
+                self.names.found += known
                 return done
             except (IdentityTaken, psycopg.OperationalError) as error:
                 if not _lost_a_race(error):
                     raise
-                if self.names:
-                    self.names.take()  # the next attempt finds it again
+                self.names.take()  # the next attempt finds it again
         raise _in_the_way()
 
     def _piece(
@@ -222,8 +220,7 @@ class Requeue:
             outcomes = {record: (str(reason), detail) for record, (reason, detail) in chunk.refused_records().items()}
             outcomes |= {record: (SKIPPED, kind) for record, kind in chunk.skipped_records().items()}
             clamped = len(chunk.clamped_records())
-            if self.names:
-                self.names.look_at(chunk)
+            self.names.look_at(chunk)
             store = self._store_events if group.role is None else self._store_observations
             stored, changes, joined, apart = store(connection, group, chunk, batch_id)
             outcomes |= stored

@@ -24,6 +24,7 @@ from ledger.workflows.interval import add_intervals
 from ledger.workflows.register import register_contracts
 from ledger.workflows.requeue import requeue_rows
 from ledger.workflows.settle import settle_period
+from ledger.workflows.unknown import UnknownNames
 from ledger.workflows.verify_cells import verify_cells
 from ledger.workflows.void import void_request
 from tests.cases import differences
@@ -79,7 +80,7 @@ class Ledger:
             middle = sorted(row["received_at"] for row in rows)[len(rows) // 2]
             earlier = replace(self.database, fixed_now=datetime.fromisoformat(middle))
             ingest(earlier, [path], IngestOptions(), author=AUTHOR)
-            list(requeue_rows(self.database, RowFilter(), reason=REASON, author=AUTHOR))
+            list(requeue_rows(self.database, RowFilter(), reason=REASON, author=AUTHOR, names=UnknownNames(self.database)))
         else:
             ingest(self.database, [path], IngestOptions(), author=AUTHOR)
         for rows_by_request in (self.loaded, self.latest, self.standing):

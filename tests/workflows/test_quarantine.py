@@ -20,6 +20,7 @@ from ledger.store.quarantine import RowFilter
 from ledger.store.settlements import count_unresolved
 from ledger.workflows.in_force import contracts_in_force
 from ledger.workflows.requeue import requeue_rows
+from ledger.workflows.unknown import UnknownNames
 from ledger.workflows.verify_cells import verify_cells
 from tests.ingest.sample_rows import row, write_rows
 from tests.properties.product import fresh_database
@@ -304,7 +305,8 @@ def test_two_who_send_the_same_row_in_at_once_get_one_event_and_no_error(
     run_ledger("ingest", write_rows(tmp_path / "rows.csv", rows))
 
     def send(author: str) -> list[str]:
-        done = requeue_rows(database, RowFilter(ids=range(1, 41)), values={"output_tokens": "5"}, reason="test", author=author)
+        wanted, names = RowFilter(ids=range(1, 41)), UnknownNames(database)
+        done = requeue_rows(database, wanted, values={"output_tokens": "5"}, reason="test", author=author, names=names)
         return [one.outcome for one in done]
 
     with ThreadPoolExecutor(4) as pool:

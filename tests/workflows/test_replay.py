@@ -19,6 +19,7 @@ from tests.workflows.test_settle import request, write_contract, write_events
 RunLedger = Callable[..., Result]
 CASES = Path(__file__).parents[1] / "golden" / "cases"
 MONTH = "2026-05"
+QUIET = Path(__file__).parents[1] / "golden" / "contracts" / "good" / "quiet.yaml"  # no warning
 
 
 @pytest.fixture
@@ -153,6 +154,27 @@ def test_a_check_shows_its_findings_also_if_the_month_cannot_be_replayed(run_led
     said = run_ledger("contract", "check", contract, "--replay", MONTH)
     assert said.exit_code == 1 and said.stdout == run_ledger("contract", "check", contract).stdout
     assert said.stderr.startswith(f"error: {contract}: there are no requests of acme-bank in 2026-05")
+
+
+def test_a_month_without_requests_is_told_with_the_months_that_have_some_also_if_no_warning_has_another_choice(
+    run_ledger: RunLedger, loaded: Path, tmp_path: Path
+) -> None:
+    quiet = tmp_path / "quiet.yaml"
+    quiet.write_text(QUIET.read_text())
+    assert "no warning" in run_ledger("contract", "check", quiet, "--replay", MONTH).stderr
+    said = run_ledger("contract", "check", quiet, "--replay", "2026-07")
+    assert said.exit_code == 1 and said.stderr == (
+        f"error: {quiet}: there are no requests of acme-bank in 2026-07, so there is nothing to replay\n"
+        "  there are requests of it in 2026-05 (months of UTC)\n"
+    )
+
+
+def test_a_replay_that_meets_an_unknown_model_advises_to_change_the_file_and_nothing_stored(
+    run_ledger: RunLedger, loaded: Path, tmp_path: Path
+) -> None:
+    other = write_contract(tmp_path, ("    - deepseek-v4\n", "    - another\n"), name="other.yaml")
+    said = run_ledger("contract", "diff", loaded, other, "--replay", MONTH)
+    assert said.stderr.splitlines()[1:] == ["  add the model to the contract (models: served_as)"]
 
 
 def test_each_contract_is_replayed_for_its_own_accounts_and_the_output_says_which(

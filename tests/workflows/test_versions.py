@@ -95,16 +95,13 @@ def test_a_version_is_shown_byte_for_byte_as_it_was_added(run_ledger: RunLedger,
 
 
 def test_one_version_of_several_is_shown_by_its_number(run_ledger: RunLedger, files: tuple[Path, Path]) -> None:
-    assert run_ledger("contract", "show", "acme-bank-llm", "--version", "1").stdout_bytes == files[0].read_bytes()
     assert run_ledger("contract", "show", "acme-bank-llm", "1").stdout_bytes == files[0].read_bytes()
     assert run_ledger("contract", "show", "acme-bank-llm").stdout_bytes == files[1].read_bytes()
     seventh = run_ledger("contract", "show", "acme-bank-llm", "7")
     assert seventh.stderr == (
         "error: the contract acme-bank-llm has no version 7\n  it has versions 1 and 2; see: ledger contract history acme-bank-llm\n"
     )
-    assert run_ledger("contract", "show", "acme-bank-llm", "1", "--version", "2").exit_code == 2
-    unknown = run_ledger("contract", "show", "acme-bank-llm", "--version", "3")
-    assert unknown.exit_code == 1 and "no version 3\n  it has versions 1 and 2;" in unknown.stderr
+    assert run_ledger("contract", "show", "acme-bank-llm", "--version", "1").exit_code == 2
 
 
 def test_the_history_tells_in_order_who_added_and_approved_what(run_ledger: RunLedger, files: tuple[Path, Path]) -> None:
