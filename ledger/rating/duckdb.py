@@ -28,12 +28,14 @@ class Microseconds(DuckDB):
         TRANSFORMS: ClassVar = {node: transform for node, transform in DuckDBGenerator.TRANSFORMS.items() if node is not exp.DateBin}
 
         def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
-            """A constant instant is its number."""
+            """A constant instant is its number; a number of 38 digits is an integer, since the quotient of decimals is none."""
             if expression.to.this is exp.DataType.Type.TIMESTAMPTZ:
                 value = expression.this
                 if isinstance(value, exp.Literal):
                     return str(since_1970_us(datetime.fromisoformat(value.name)))
                 return f"CAST({self.sql(value)} AS BIGINT)"
+            if expression.to.this is exp.DataType.Type.DECIMAL:
+                return f"CAST({self.sql(expression.this)} AS HUGEINT)"
             return str(super().cast_sql(expression, safe_prefix))
 
         def interval_sql(self, expression: exp.Interval) -> str:

@@ -28,6 +28,7 @@ from ledger.contract.expression import (
 )
 from ledger.rating import sql
 from ledger.rating.definition import DefinitionTooLarge, latency_us
+from ledger.rating.duckdb import Microseconds
 from ledger.store.embedded import Server
 
 DURATIONS = sorted(name for name, unit in NAMES.items() if unit == "duration")
@@ -90,7 +91,8 @@ def by_hand(definition: Definition, measured: Measured) -> int | None:
     return None if exact < 0 else round(exact)
 
 
-factors = st.fractions(min_value=-9, max_value=9, max_denominator=16)
+# Those of many digits need numbers of more than 64 bits.
+factors = st.fractions(min_value=-9, max_value=9, max_denominator=16) | st.decimals(min_value=-9, max_value=9, places=8).map(Fraction)
 literals = st.one_of(st.integers(0, 400_000).map(Fraction), factors).map(lambda value: Literal_(value=value))
 comparators = st.sampled_from(["<", "<=", ">", ">=", "==", "!="])
 
@@ -136,7 +138,7 @@ def connection(server: Server) -> Iterator[Connection]:
     engine.dispose()
 
 
-def in_engine(definition: Definition, measured: Measured, dialect: str) -> str:
+def in_engine(definition: Definition, measured: Measured, dialect: str | type[Microseconds]) -> str:
     def constant(name: str) -> sql.exp.Expr:
         value = measured[name]
         return sql.exp.cast(sql.null() if value is None else sql.number(value), "bigint")
@@ -150,7 +152,7 @@ def test_engines_and_rational_arithmetic_agree(connection: Connection, tree: Nod
     definition = Definition(text="generated", tree=tree)
     expected = by_hand(definition, measured)
     assert connection.exec_driver_sql(in_engine(definition, measured, "postgres")).scalar() == expected
-    assert duckdb.sql(in_engine(definition, measured, "duckdb")).fetchall() == [(expected,)]
+    assert duckdb.sql(in_engine(definition, measured, Microseconds)).fetchall() == [(expected,)]
 
 
 @pytest.mark.parametrize(
@@ -172,10 +174,14 @@ def test_edges_of_the_rules(connection: Connection, text: str, measured: Measure
     assert connection.exec_driver_sql(in_engine(definition, measured, "postgres")).scalar() == expected
 
 
-def test_numbers_beyond_64_bits_stay_exact(connection: Connection) -> None:
-    definition = parse_definition("max(e2e * 123456789.000000001, e2e) - e2e * 123456788")
-    measured: Measured = {"e2e": 2_592_000_000_000}
-    assert connection.exec_driver_sql(in_engine(definition, measured, "postgres")).scalar() == by_hand(definition, measured)
+@pytest.mark.parametrize(
+    ("text", "e2e_us"), [("max(e2e * 123456789.000000001, e2e) - e2e * 123456788", 2_592_000_000_000), ("0.333333 * e2e", 900_000)]
+)
+def test_numbers_beyond_64_bits_stay_exact(connection: Connection, text: str, e2e_us: int) -> None:
+    definition = parse_definition(text)
+    expected = by_hand(definition, {"e2e": e2e_us})
+    assert connection.exec_driver_sql(in_engine(definition, {"e2e": e2e_us}, "postgres")).scalar() == expected
+    assert duckdb.sql(in_engine(definition, {"e2e": e2e_us}, Microseconds)).fetchall() == [(expected,)]
 
 
 def test_a_definition_beyond_38_digits_is_refused() -> None:
