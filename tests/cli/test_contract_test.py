@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ledger.cli.main import cli
-from tests.cli.test_main import run_watched
+from tests.cli.watched_command import run_watched
 
 ROOT = Path(__file__).parents[2]
 ACME = ROOT / "contracts" / "acme-bank.yaml"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ledger.cli.main import COMMANDS, GROUPS
+from tests.cli.watched_command import run_watched
 from tests.conftest import RunLedger, RunLedgerProcess
 
 ROOT = Path(__file__).parents[2]
@@ -30,18 +31,6 @@ main.COMMANDS["database fail"] = ("extra:fail", "Fail.")
 sys.argv = ["ledger", "database", "fail"]
 main.main()
 """
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | env, check=False, cwd=ROOT)
-
-
-def run_watched(arguments: list[str], modules: set[str], **env: str) -> "subprocess.CompletedProcess[str]":
-    """The command in a process that says at its end, as the last line of standard error, which of the modules it imported."""
-    program = (
-        "import sys, atexit\n"
-        "from ledger.cli.main import main\n"
-        f"atexit.register(lambda: print(sorted({modules!r} & set(sys.modules)), file=sys.stderr))\n"
-        f"sys.argv = ['ledger', *{arguments!r}]\n"
-        "main()\n"
-    )
     return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=os.environ | env, check=False, cwd=ROOT)
 
 

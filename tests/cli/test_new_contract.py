@@ -5,7 +5,7 @@ from shlex import quote
 
 import pytest
 
-from tests.cli.test_main import run_watched
+from tests.cli.watched_command import run_watched
 from tests.conftest import ledger_on
 
 ROOT = Path(__file__).parents[2]

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import chdir
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from click.testing import CliRunner
 
 from ledger.cli.main import cli
 from ledger.contract.diagnostic import Diagnostic
-from ledger.contract.model import Contract
+from ledger.contract.model import Contract, Effective
 from ledger.contract.reader import Places, read_contract
 from ledger.contract.versions import check_versions
 
@@ -101,6 +102,12 @@ def read(*edit: str, base: str = QUIET) -> Contract:
     result = read_contract(edited(base, list(edit)).encode(), "contract.yaml")
     assert result.contract is not None, [str(diagnostic) for diagnostic in result.diagnostics]
     return result.contract
+
+
+def version(number: int, start: str, until: str | None = None, replaces: int | None = None) -> Contract:
+    """The quiet contract as the version of this number, in force from the one day until the other."""
+    effective = Effective.model_construct(start=date.fromisoformat(start), until=date.fromisoformat(until) if until else None)
+    return read().model_copy(update={"version": number, "effective": effective, "replaces": replaces})
 
 
 def transcript(case: Case) -> str:

@@ -7,20 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledger.contract.model import Contract, Effective
+from ledger.contract.model import Contract
 from ledger.contract.reader import read_contract
 from ledger.contract.schedule import Overlap, VersionConflict, overlaps, stretches
 from ledger.settlement.period import contract_period
 
-from .golden import QUIET, check, edited, read
+from .golden import QUIET, check, edited, version
 
-ANY = read()
 CASES = Path(__file__).parents[3] / "shared" / "cases"
-
-
-def version(number: int, start: str, until: str | None = None, replaces: int | None = None) -> Contract:
-    effective = Effective.model_construct(start=date.fromisoformat(start), until=date.fromisoformat(until) if until else None)
-    return ANY.model_copy(update={"version": number, "effective": effective, "replaces": replaces})
 
 
 def days(*versions: Contract) -> list[tuple[int, str, str | None]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-MAPPINGS = GOLDEN / "mappings"
+MAPPINGS, FORMATS = GOLDEN / "mappings", GOLDEN / "formats"
 HEADER = "account,request_id,model,received_at,inference_us,input_tokens,output_tokens"
 
 

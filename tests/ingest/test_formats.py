@@ -17,11 +17,10 @@ from ledger.ingest.chunk import Judge
 from ledger.ingest.given import Given, instant_us
 from ledger.ingest.mapping_file import BUILT_IN, built_in_mappings
 from ledger.ingest.reading.opening import open_records
-from tests.ingest.sample_rows import GOLDEN, HEADER
-from tests.ingest.test_gateway_formats import REFUSED as REFUSED_OF_GATEWAYS
-from tests.ingest.test_gateway_formats import SPECIMENS as OF_GATEWAYS
+from tests.ingest.gateway_specimens import REFUSED as REFUSED_OF_GATEWAYS
+from tests.ingest.gateway_specimens import SPECIMENS as OF_GATEWAYS
+from tests.ingest.sample_rows import FORMATS, HEADER
 
-FORMATS = GOLDEN / "formats"
 NOW_US = instant_us("2026-06-01T00:00:00Z")
 ACCOUNT = Given(account="acct", model="mdl")
 START_TEXT = "2026-05-06T00:00:00+08:00"

@@ -17,14 +17,13 @@ from psycopg.conninfo import conninfo_to_dict
 
 from tests.conftest import ROOT, ledger_on
 from tests.ingest.gateway_logs import vllm_span, write_nginx_log, write_vllm_traces
-from tests.ingest.sample_rows import GOLDEN
+from tests.ingest.gateway_specimens import REFUSED, SPECIMENS
+from tests.ingest.sample_rows import FORMATS
 
 Row = dict[str, Any]
 Run = Callable[..., Any]
 Query = Callable[[str], list[Row]]
 
-FORMATS = GOLDEN / "formats"
-SPECIMENS = ("litellm.jsonl", "envoy.jsonl", "envoy-ai-gateway.jsonl", "nginx.jsonl", "sglang.log", "sglang-otlp.json", "vllm-otlp.jsonl")
 NOW = "2026-06-15T00:00:00Z"
 TIMES = "queue_us, prefill_us, decode_us, inference_us, ttft_us, e2e_us"
 TOKENS = "input_tokens, cached_input_tokens, output_tokens"
@@ -194,15 +193,6 @@ def test_an_engines_rows_become_these_halves(name: str, query: Query) -> None:
     )
     assert {row["trace"] for row in rows} == ({None} if name == "sglang.log" else {row["record_id"].split("/")[0] for row in rows})
     assert {row["record_id"]: tuple(row.values())[2:] for row in rows} == SPANS[name]
-
-
-REFUSED = {
-    "otlp-logs.jsonl": "OTLP logs, which cannot be settled",
-    "otlp-metrics.jsonl": "OTLP metrics, which cannot be settled",
-    "otlp-profiles.jsonl": "OTLP profiles, which cannot be settled",
-    "otlp-traces.jsonl": "OTLP traces without a span of vLLM or SGLang, which cannot be settled",
-    "sglang-without-metrics.log": "Request metrics of SGLang from a server without --enable-metrics, which cannot be settled",
-}
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from ledger.settlement.period import Period, contract_period
-from tests.contract.test_schedule import version
+from tests.contract.golden import version
 from tests.settlement.months import month
 
 LAST_MOMENT = timedelta(microseconds=1)

@@ -12,7 +12,7 @@ from ledger.store.cells import Basis, change_events, current_basis, remove_days,
 from ledger.store.database import Database
 from ledger.store.schema import account_covered, event
 from ledger.store.settlements import count_unassigned
-from tests.store.test_rules import EVENT
+from tests.store.sample_rows import EVENT
 
 FIRST_QUARTER = datetime(1980, 1, 1, tzinfo=UTC)
 

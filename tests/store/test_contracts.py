@@ -14,7 +14,7 @@ from ledger.store import contracts
 from ledger.store.contracts import StoredVersion, add_versions, content_hash, keep_readings, reader_sha256, stored_versions
 from ledger.store.database import Database
 from ledger.store.schema import contract_reading
-from tests.store.test_rules import AT
+from tests.store.sample_rows import AT
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests" / "golden" / "cases"

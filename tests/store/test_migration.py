@@ -16,8 +16,8 @@ from ledger.store.events import EVENT_FIELDS
 from ledger.store.migration import migrate, upgrade
 from ledger.store.observations import OBSERVATION_FIELDS
 from ledger.store.schema import contract_version, event, metadata, observation, void
-from tests.store.test_rules import EVENT
-from tests.store.test_rules import ROWS as SAMPLES
+from tests.store.sample_rows import EVENT
+from tests.store.sample_rows import ROWS as SAMPLES
 
 CATALOG = {
     "columns": """

@@ -7,52 +7,11 @@ from sqlalchemy import Table, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from ledger.store.database import Database
-from ledger.store.schema import approval, batch, contract_version, event, interval, observation, quarantine, void
+from ledger.store.schema import approval, batch, contract_version, event, interval, observation, quarantine
+from tests.store.sample_rows import AT, BATCH, EVENT, INTERVAL, ROWS
 
-AT = datetime(2026, 5, 3, 2, tzinfo=UTC)
 TOKENS_MAX, DURATION_MAX_US = 10**12, 30 * 86_400 * 10**6
 EVENT_DURATIONS = [column.name for column in event.columns if column.name.endswith("_us")]
-EVENT = {
-    "account": "acme-bank",
-    "request_id": "r1",
-    "revision": 1,
-    "received_at": AT,
-    "input_tokens": 10,
-    "cached_input_tokens": 0,
-    "output_tokens": 5,
-    "batch_id": 1,
-    "status": 200,
-    "async_header": False,
-    "clock_clamped": False,
-    "model": "deepseek-v4",
-    "queue": "standard",
-}
-BATCH = {
-    "source": "may.csv",
-    "content_sha256": "0" * 64,
-    "mapping": "ledger",
-    "mapping_sha256": "0" * 64,
-    "chunk": 0,
-    "chunk_rows": 10,
-    "rows_read": 1,
-    "rows_new": 1,
-    "rows_duplicate": 0,
-    "rows_conflict": 0,
-    "rows_refused": 0,
-    "rows_clamped": 0,
-    "loaded_at": AT,
-    "author": "test",
-}
-INTERVAL = {"interval_id": "i1", "kind": "circuit_breaker", "starts_at": AT, "ends_at": AT, "added_at": AT, "author": "test"}
-ROWS = {
-    event: EVENT,
-    batch: BATCH,
-    interval: INTERVAL,
-    void: {"account": "a", "request_id": "r", "revision": 1, "kind": "void", "reason": "test", "author": "test", "voided_at": AT},
-    contract_version: {"contract_id": "c", "version": 1, "content_sha256": "0", "content": b"", "file": "", "added_at": AT, "author": ""},
-}
-
-
 @pytest.mark.parametrize("table", ROWS, ids=str)
 def test_what_was_written_never_changes(database: Database, table: Table) -> None:
     column = next(column.name for column in table.columns if column.identity is None)

@@ -19,7 +19,7 @@ from ledger.store.connection import Connection, fetch
 from ledger.store.database import Database
 from ledger.store.schema import batch, event, interval, quarantine, void
 from ledger.store.settlements import Draft, count_changed_afterwards, count_unresolved, keep_drafts
-from tests.store.test_rules import BATCH, EVENT, INTERVAL
+from tests.store.sample_rows import BATCH, EVENT, INTERVAL
 
 BASE = (Path(__file__).parents[1] / "golden" / "cases" / "edges" / "contract.yaml").read_text()
 START, END = datetime(2026, 4, 29, tzinfo=UTC), datetime(2026, 6, 3, tzinfo=UTC)

@@ -10,11 +10,9 @@ import psycopg
 import pytest
 from click.testing import Result
 
-from tests.workflows.test_settle import RunLedger, request, write_contract, write_events
+from tests.conftest import RunLedger
+from tests.workflows.base_contract import OTHER, REQUIRED, SECOND, request, write_contract, write_events
 
-REQUIRED = ("version: 1\n", "version: 1\nrequire_approvals: [legal, finance]\n")
-SECOND = (("version: 1\n", "version: 2\nreplaces: 1\nrequire_approvals: [legal]\n"), ("from: 2026-01-01", "from: 2026-05-10"))
-OTHER = (("id: acme-bank-llm", "id: other"), ("    - acme-bank\n", "    - other-account\n"))
 APPROVALS = "SELECT role, author, reason, approved_at::text AS at FROM approval ORDER BY approved_at, role"
 
 Query = Callable[[str], list[dict[str, Any]]]

@@ -7,26 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 
 from tests.cases import NOW, CaseMissing, read_case
-
-RunLedger = Callable[..., Result]
-
-BASE = (Path(__file__).parents[1] / "golden" / "cases" / "edges" / "contract.yaml").read_text()
-HEADER = "account,request_id,model,received_at,queue_us,inference_us,input_tokens,output_tokens,status"
-OTHER = (("id: acme-bank-llm", "id: other"), ("    - acme-bank\n", "    - other-account\n"))
-
-
-def write_contract(folder: Path, *changes: tuple[str, str], name: str = "contract.yaml") -> Path:
-    """The base contract (3 breaches, alert at 80 %, windows of an hour in Shanghai) with texts replaced; each must be there."""
-    text = BASE
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    path = folder / name
-    path.write_text(text)
-    return path
+from tests.conftest import RunLedger
+from tests.workflows.base_contract import OTHER, write_contract, write_events
 
 
 def request(number: int, at: str, latency_us: int = 310_000, *, account: str = "acme-bank", model: str = "deepseek-v4") -> str:
@@ -41,9 +25,7 @@ def month(run_ledger: RunLedger, tmp_path: Path) -> Callable[..., None]:
     def prepare(rows: list[str], *contracts: Path) -> None:
         added = run_ledger("contract", "add", *(contracts or (write_contract(tmp_path),)))
         assert added.exit_code == 0, added.stderr
-        path = tmp_path / "events.csv"
-        path.write_text("\n".join([HEADER, *rows]) + "\n")
-        loaded = run_ledger("ingest", path)
+        loaded = run_ledger("ingest", write_events(tmp_path, rows))
         assert loaded.exit_code == 0, loaded.stderr
 
     return prepare

@@ -15,23 +15,19 @@ from click.testing import Result
 from tests.conftest import ledger_on
 from tests.ingest.halves import gateway, written
 from tests.ingest.sample_rows import MAPPINGS
+from tests.workflows.base_contract import CONTRACT
+from tests.workflows.kill_steps import INGEST_STEPS, SETTLE_STEPS
 
 SEED = 20260501
 KILLS_PER_STEP = 5
 CHUNKS = 40  # more than all kills of a load can commit
 CHUNK_ROWS = 20
-INGEST_STEPS = [
-    *("ingest.before_copy", "ingest.after_copy", "ingest.after_batch", "ingest.before_cells", "ingest.after_cells"),
-    *("ingest.before_commit", "ingest.after_commit"),
-]
 FINISH_STEPS = ["fold.before_commit", "rank.before_commit"]
 FRESHEN_STEPS = ["recompute.before_remove", "recompute.before_commit", "rank.before_commit"]
-SETTLE_STEPS = ["settle.after_contract", "settle.before_commit", "settle.after_commit", "settle.before_file"]
 REQUEUE_STEPS = ["requeue.before_store", "requeue.before_resolve", "requeue.before_commit", "requeue.after_commit"]
 KILLS_PER_REQUEUE_STEP = 2
 PIECE_ROWS = 10
 WHOLE_ROWS, HALF_ROWS = 30, 140  # more than all kills of them can commit
-CONTRACT = Path(__file__).parents[1] / "golden" / "cases" / "edges" / "contract.yaml"
 LOADED = "SELECT account, request_id, revision, received_at, inference_us, input_tokens FROM event ORDER BY request_id"
 REFUSED = "SELECT line, reason, row_sha256 FROM quarantine ORDER BY line"
 KEPT = """SELECT day_start, tier, late, sum(requests), sum(tokens_input) FROM cell GROUP BY 1, 2, 3 UNION ALL

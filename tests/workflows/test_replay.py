@@ -1,12 +1,10 @@
 """A month replayed: what `settle` gives of a stored contract, what another would have cost, what is refused, and nothing written."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from sqlalchemy import select
 
 from ledger.contract.reader import read_contract
@@ -14,9 +12,9 @@ from ledger.documents.settlement_json import statement_to_json
 from ledger.store.database import Database
 from ledger.store.schema import metadata
 from ledger.workflows.replay import Candidate, replay_month
-from tests.workflows.test_settle import request, write_contract, write_events
+from tests.conftest import RunLedger
+from tests.workflows.base_contract import request, write_contract, write_events
 
-RunLedger = Callable[..., Result]
 CASES = Path(__file__).parents[1] / "golden" / "cases"
 MONTH = "2026-05"
 QUIET = Path(__file__).parents[1] / "golden" / "contracts" / "good" / "quiet.yaml"  # no warning

@@ -15,7 +15,8 @@ from click.testing import Result
 from ledger import fault_point
 from ledger.store.embedded import Server, find_server, running_server, stop_server
 from tests.conftest import RunLedger
-from tests.workflows.test_kills import CONTRACT, INGEST_STEPS, SETTLE_STEPS
+from tests.workflows.base_contract import CONTRACT
+from tests.workflows.kill_steps import INGEST_STEPS, SETTLE_STEPS
 
 SEED = 20260502
 KILLS_PER_STEP = 5

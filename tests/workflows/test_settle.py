@@ -15,35 +15,10 @@ from sqlalchemy import func, select
 
 from ledger.store.database import Database
 from ledger.store.schema import run, settlement
-
-RunLedger = Callable[..., Result]
+from tests.conftest import RunLedger
+from tests.workflows.base_contract import BASE, HEADER, request, write_contract, write_events
 
 CASES = Path(__file__).parents[1] / "golden" / "cases"
-BASE = (CASES / "edges" / "contract.yaml").read_text()
-HEADER = "account,request_id,model,received_at,queue_us,inference_us,input_tokens,output_tokens,status"
-
-
-def write_contract(folder: Path, *changes: tuple[str, str], name: str = "contract.yaml") -> Path:
-    """The base contract with texts replaced; each must be there."""
-    text = BASE
-    for old, new in changes:
-        assert old in text, old
-        text = text.replace(old, new)
-    path = folder / name
-    path.write_text(text)
-    return path
-
-
-def write_events(folder: Path, rows: list[str], name: str = "events.csv") -> Path:
-    path = folder / name
-    path.write_text("\n".join([HEADER, *rows]) + "\n")
-    return path
-
-
-def request(
-    number: int, at: str, *, latency_us: int = 150_000, account: str = "acme-bank", model: str = "deepseek-v4", status: int = 200
-) -> str:
-    return f"{account},r{number:06},{model},{at},0,{latency_us},1000000,500,{status}"
 
 
 def statements(result: Result) -> list[dict[str, object]]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.workflows.test_approve import REQUIRED, SECOND
-from tests.workflows.test_settle import RunLedger, write_contract
+from tests.conftest import RunLedger
+from tests.workflows.base_contract import REQUIRED, SECOND, write_contract
 
 
 @pytest.fixture
