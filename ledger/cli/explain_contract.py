@@ -7,6 +7,7 @@ import click
 
 from ledger.cli.contract import quoted
 from ledger.cli.output import echo
+from ledger.cli.output_file import check_output, force_option
 from ledger.contract.diagnostic import Severity
 from ledger.documents.contract_prose.forms import FORMS
 from ledger.documents.contract_prose.languages import LANGUAGES
@@ -26,8 +27,9 @@ from ledger.workflows.explain_contract import explain_contract
     help="text for the terminal, markdown to send, html to print.",
 )
 @click.option("--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file instead.")
+@force_option
 @click.pass_context
-def explain(ctx: click.Context, file: Path, language: str, form: str, output: Path | None) -> None:
+def explain(ctx: click.Context, file: Path, language: str, form: str, output: Path | None, force: bool) -> None:
     """Say the whole contract in numbered plain sentences, each with its clause and worked numbers, to be read beside the signed text.
 
     Works without a database. A file with errors is not explained: they are shown as `contract check` shows them, and the exit code is 1.
@@ -37,6 +39,7 @@ def explain(ctx: click.Context, file: Path, language: str, form: str, output: Pa
       ledger contract explain contracts/acme-bank.yaml
       ledger contract explain contracts/acme-bank.yaml --language zh --format html --output acme-bank.html
     """
+    check_output(output, force=force, inputs=[file])
     explained = explain_contract(file, language)
     checked = explained.checked
     if explained.prose is None:

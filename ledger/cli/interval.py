@@ -10,6 +10,7 @@ import click
 
 from ledger.cli.options import author_option, duration_option, echo_json, format_option, parsed, pass_database, span_options
 from ledger.cli.output import echo
+from ledger.cli.output_file import check_output, force_option
 from ledger.contract.scalar import duration_text, parse_share
 from ledger.documents.number import grouped_count
 from ledger.documents.text_table import Table, write_lines
@@ -71,6 +72,7 @@ def list_(database: Database, kind: str | None, node: str | None, start: datetim
 @duration_option("--gap", "gap_us", "Samples further apart prove nothing. Default: twice the usual distance of the series.")
 @click.option("--node-label", metavar="LABEL", help="The label that names the node. Default: Hostname, else node, else instance.")
 @click.option("--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write what `interval add` reads (CSV).")
+@force_option
 @click.option("--add", "is_added", is_flag=True, help="Record the intervals now.")
 @click.option("--dry-run", is_flag=True, help="With --add: say how many would be recorded, and record nothing.")
 @author_option
@@ -79,7 +81,7 @@ def list_(database: Database, kind: str | None, node: str | None, start: datetim
 def detect(
     url: str | None, places: tuple[str, ...], servers: tuple[str, ...], start: datetime | None, end: datetime | None, step_us: int | None,
     query: str | None, unit: Any, above: Decimal, for_us: int, gap_us: int | None, node_label: str | None, output: Path | None,
-    is_added: bool, dry_run: bool, author: str, output_format: str,
+    force: bool, is_added: bool, dry_run: bool, author: str, output_format: str,
 ) -> None:  # fmt: skip
     """Find the spans in which a circuit breaker was open: the GPU memory of a node above 95 % for 5 minutes.
 
@@ -105,6 +107,7 @@ def detect(
         raise click.UsageError("name files, or a server by --prometheus")
     if dry_run and not is_added:
         raise click.UsageError("--dry-run tries --add; without it nothing is recorded")
+    check_output(output, force=force, inputs=places)
     rule = BreakerRule(above=above, for_us=for_us, gap_us=gap_us, node_label=node_label, unit=unit)
     wanted = SampleQuery(query=query or SELECTOR, start=start, end=end, step_us=step_us)
     found = detect_intervals([*places, *servers], rule, wanted)

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from ledger.cli.output import echo, wrapped
-from ledger.errors import LedgerError
+from ledger.cli.output_file import check_output, force_option
 from ledger.workflows.new_contract import FIELDS, KINDS, NewContract, new_contract, parse_value
 
 
@@ -39,7 +39,7 @@ def _field_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--kind", type=click.Choice(KINDS), required=True, help="The kind of service; see above.")
 @click.option("--language", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="Of explanations and names.")
 @click.option("--output", metavar="FILE", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this file instead.")
-@click.option("--force", is_flag=True, help="Replace the file if it is there.")
+@force_option
 @_field_options
 def new(kind: str, language: str, output: Path | None, force: bool, **fields: tuple[str, ...]) -> None:
     """Write a complete contract for a new customer: every choice explained, with examples of every rule.
@@ -57,23 +57,15 @@ def new(kind: str, language: str, output: Path | None, force: bool, **fields: tu
       ledger contract new --kind real-time --id acme-bank-chat --customer "Acme Bank Co." \\
         --account acme-bank --currency EUR --timezone Europe/Paris --from 2026-07-01 --output acme.yaml
     """
+    check_output(output, force=force)
     given = {name: texts for name in FIELDS if (texts := fields[_variable(name)])}
     made = new_contract(kind, language, given)
     if output is None:
         click.echo(made.content.decode("utf-8"), nl=False)
     else:
-        _write(output, made.content, force)
+        output.write_bytes(made.content)
     for line in _told(made, language, output):
         echo(line, err=True)
-
-
-def _write(output: Path, content: bytes, force: bool) -> None:
-    """A file that is there may hold somebody's work: it stays, unless forced."""
-    try:
-        with output.open("wb" if force else "xb") as file:
-            file.write(content)
-    except FileExistsError as error:
-        raise LedgerError(f"{output} is there already", cure="name another file, or add --force to replace it", exit_code=2) from error
 
 
 def _told(made: NewContract, language: str, output: Path | None) -> list[str]:

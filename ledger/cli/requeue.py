@@ -10,6 +10,7 @@ import click
 from ledger.cli.kept_apart import apart_json, apart_lines
 from ledger.cli.options import author_option, echo_json_each, format_option, pass_database, said, settings
 from ledger.cli.output import echo
+from ledger.cli.output_file import check_output, force_option
 from ledger.cli.quarantine import hint_account, row_filters, row_ids
 from ledger.cli.refused_row import outcome_words, rows_words
 from ledger.cli.unknown import unknown_texts
@@ -110,6 +111,7 @@ def requeue(
     type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
     help="The table; - is standard output.",
 )
+@force_option
 @click.option(
     "--format",
     "output_format",
@@ -118,7 +120,7 @@ def requeue(
     show_default=True,
     help="csv for spreadsheets, jsonl for programs.",
 )
-def export(database: Database, wanted: RowFilter, mappings: tuple[Path, ...], output: Path, output_format: str) -> None:
+def export(database: Database, wanted: RowFilter, mappings: tuple[Path, ...], output: Path, force: bool, output_format: str) -> None:
     """Write refused rows as a table in the columns of the event, to be repaired and sent in again with requeue --from.
 
     Each row is read by its own mapping and its texts stand as they came. In CSV, a text that a spreadsheet would run has an apostrophe in
@@ -128,6 +130,7 @@ def export(database: Database, wanted: RowFilter, mappings: tuple[Path, ...], ou
     Example:
       ledger quarantine export --refused-for usage_missing --output repair.csv
     """
+    check_output(output, force=force, inputs=mappings)
     rows = export_rows(database, wanted, mappings=mappings)
     if str(output) == "-":
         count = write_table(rows, sys.stdout, as_csv=output_format == "csv")
