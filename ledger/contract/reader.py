@@ -21,9 +21,12 @@ from ledger.contract.lint import lint
 from ledger.contract.look_alike import character_words, look_alikes, retyped
 from ledger.contract.model import Contract, Queues, Terms
 from ledger.contract.rules import check_sections
+from ledger.contract.scalar import cure_of_comma
 from ledger.contract.source import MAX_FINDINGS, Entries, Extent, Keys, Node, Refused, Text, printable, read_source, shown
 from ledger.contract.suggestion import did_you_mean, listed, near_match
 from ledger.contract.texts import sections_of
+
+NUMBERS = ("bad_duration", "bad_multiplier", "bad_number", "bad_percentage", "bad_percentile")  # codes of what has a decimal point
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +208,8 @@ def _path(location: tuple[str | int, ...]) -> Path:
 def _refused(path: Path, node: Node, refusal: Refusal, *, at_key: bool) -> Finding:
     found = refusal.found or (f"`{printable(str(path[-1]))}`" if at_key else shown(node))
     cure, offset = refusal.cure, refusal.offset
+    if isinstance(node, Text) and refusal.code in NUMBERS:
+        cure = cure_of_comma(node.text) or cure
     wrong = next(look_alikes(node.text), None) if isinstance(node, Text) and refusal.code != "bad_text" and not at_key else None
     if wrong is not None:  # what is meant is plain to see, and what is wrong with it is not
         offset, character = wrong

@@ -26,6 +26,7 @@ YEARS = range(1970, 3000)
 
 DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(us|ms|s|m|h|d)")
 DECIMAL = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,12})?")
+COMMA = re.compile(r"([0-9]{1,15}),([0-9]{1,12})(?:%|x|us|ms|s|m|h|d)?")
 EXACT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,40})?")
 INTEGER = re.compile(r"[0-9]{1,12}")
 DAY = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}")
@@ -72,6 +73,21 @@ def duration_text(duration_us: int) -> str:
         return f"{Decimal(duration_us).scaleb(-3).normalize():f}ms"
     unit = next(unit for unit in reversed(UNIT_US) if duration_us % UNIT_US[unit] == 0)
     return f"{duration_us // UNIT_US[unit]}{unit}"
+
+
+def cure_of_comma(text: str) -> str | None:
+    """What to write instead of a number with a comma, which may have a unit; None if it is no such number.
+
+    >>> cure_of_comma("3,50"), cure_of_comma("1,000")
+    ('write a decimal point: `3.50`', 'write `1000`, or `1.000` if the comma is to be a decimal point')
+    """
+    match = COMMA.fullmatch(text)
+    if not match:
+        return None
+    pointed = text.replace(",", ".")
+    if len(match[2]) == 3:
+        return f"write `{text.replace(',', '')}`, or `{pointed}` if the comma is to be a decimal point"
+    return f"write a decimal point: `{pointed}`"
 
 
 def parse_decimal(value: object) -> Decimal:

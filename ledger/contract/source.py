@@ -15,7 +15,8 @@ import yaml
 
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.look_alike import OPENING, QUOTES, SEPARATORS, as_meant, character_words, look_alikes, meant_by, mistyped_sign, retyped
-from ledger.contract.scalar import TURNING
+from ledger.contract.other_file import other_file
+from ledger.contract.scalar import TURNING, cure_of_comma
 from ledger.contract.syntax import syntax_words
 
 MAX_BYTES = 128 * 1024
@@ -25,20 +26,6 @@ MAX_FINDINGS = 200  # a file that is wrong throughout is not a contract; showing
 # What word processors and web pages put where a line may or may not break; nobody sees it, and no name equals one that holds it.
 HIDDEN = frozenset("\u00ad\u200b\u2060")
 NULLS = ("", "~", "null", "Null", "NULL")
-# What a file begins with that is no text: its first bytes, and what it is. UTF-32 begins as UTF-16 does, so it comes first.
-OTHER_FILES = (
-    (b"\xff\xfe\x00\x00", "a text in UTF-32"),
-    (b"\x00\x00\xfe\xff", "a text in UTF-32"),
-    (b"\xff\xfe", "a text in UTF-16"),
-    (b"\xfe\xff", "a text in UTF-16"),
-    (b"%PDF", "a PDF document"),
-    (b"PK\x03\x04", "a document of Word or another office program, or a ZIP archive"),
-    (b"\xd0\xcf\x11\xe0", "a document of an older office program"),
-    (b"{\\rtf", "a document in Rich Text Format"),
-    (b"\x1f\x8b", "a compressed file (gzip)"),
-    (b"\x28\xb5\x2f\xfd", "a compressed file (Zstandard)"),
-)
-
 Extent = tuple[int, int, int, int]  # line and column of the first character, line and column after the last; these are 0 if not known
 
 
@@ -149,7 +136,7 @@ class _Source:
             found, expected = f"a file of more than {MAX_BYTES // 1024} KB", f"a contract of at most {MAX_BYTES // 1024} KB"
             self.refuse("too_large", (0, 0), found, expected, "check that this is the contract file")
             raise _Stop
-        if other := _other_file(content):
+        if other := other_file(content):
             cure = "save the contract as plain text in UTF-8, from an editor for text"
             self.refuse("bad_encoding", (0, 0), other, "a text in UTF-8", cure)
             raise _Stop
@@ -259,6 +246,14 @@ class _Source:
         before = len(self.diagnostics)
         key = self._node(events, event, depth + 1, in_brackets=in_brackets, is_key=True)
         value = self._node(events, next(events), depth + 1, in_brackets=in_brackets)
+        whole = _broken_by_comma(pairs, key) if isinstance(key, Text) and self.diagnostics[before:] else ""
+        if isinstance(key, Text) and (cure := cure_of_comma(whole)):
+            del self.diagnostics[before:]  # that it has no value is only what follows
+            name, (of, text) = next(reversed(pairs.items()))
+            place = (text.line, text.column, key.end_line, key.end_column)
+            self.refuse("bad_number", place, f"`{whole}`: a comma separates entries here", "a decimal number such as 2.00", cure)
+            pairs[name] = of, Refused(line=text.line, column=text.column)
+            return
         wrong = next(look_alikes(key.text), None) if isinstance(key, Text) and key.is_verbatim and not key.is_quoted else None
         if isinstance(key, Text) and wrong is not None:
             del self.diagnostics[before:]  # that it has no value is only what follows
@@ -348,21 +343,13 @@ def printable(text: str, *, limit: int = 60) -> str:
     return "".join(c if c.isprintable() and c not in TURNING else "?" for c in short)
 
 
-def _other_file(content: bytes) -> str | None:
-    """What the file is, if its first bytes say that it is no text in UTF-8."""
-    for start, what in OTHER_FILES:
-        if content.startswith(start):
-            return what
-    return _WIDE.get(bytes(byte == 0 for byte in content[:4]))
-
-
-# Which of the first four bytes are zero where the first letter is one of English, by encoding without a byte order mark.
-_WIDE = {
-    b"\0\1\0\1": "a text in UTF-16",
-    b"\1\0\1\0": "a text in UTF-16",
-    b"\0\1\1\1": "a text in UTF-32",
-    b"\1\1\1\0": "a text in UTF-32",
-}
+def _broken_by_comma(pairs: dict[str, tuple[Text, Node]], key: Text) -> str:
+    """What a comma broke into the last value and this key; empty if other than one comma stands between them."""
+    _, before = next(reversed(pairs.values()), (None, None))
+    if not isinstance(before, Text) or before.is_quoted or key.is_quoted:
+        return ""
+    is_next = (before.end_line, before.end_column + 1) == (key.line, key.column)
+    return f"{before.text},{key.text}" if is_next else ""
 
 
 def _strange_words(character: str) -> str:

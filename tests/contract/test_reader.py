@@ -366,3 +366,16 @@ def test_every_contract_of_the_shared_cases_has_no_error() -> None:
     files = [*SHARED.glob("cases*/*/contract*.yaml"), SHARED / "bench" / "contract.yaml"]
     assert len(files) > 40
     assert {str(file): found for file in files if (found := errors(file.read_bytes()))} == {}
+
+
+@pytest.mark.parametrize(
+    ("edit", "cure"),
+    [
+        (["input: 2.00, ca", "input: 3,50, ca"], "write a decimal point: `3.50`"),
+        (["input: 2.00, ca", "input: 1,000, ca"], "write `1000`, or `1.000` if the comma is to be a decimal point"),
+        (["rate: 6%", "rate: 6,5%"], "write a decimal point: `6.5%`"),
+        (["percentile: 99", "percentile: 99,9"], "write a decimal point: `99.9`"),
+    ],
+)
+def test_a_decimal_comma_is_told_once_with_the_number_that_is_meant(edit: list[str], cure: str) -> None:
+    assert [found.cure for found in read_contract(edited(QUIET, edit).encode(), "contract.yaml").diagnostics] == [cure]
