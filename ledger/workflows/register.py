@@ -3,7 +3,7 @@
 Source: specification, section 3 ("Adding the same file again does nothing; a version number that is taken by other content is refused").
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,25 +20,38 @@ from ledger.workflows.contract import CheckedFile, check_contracts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Unproved:
+    """A file of whose examples some do not hold: they fail, or could not run."""
+
+    file: str
+    not_holding: int
+    examples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Registered:
     """What adding did; nothing was added if it failed. `together` is what is wrong beside the versions that are already stored, `missing`
-    the roles that have yet to approve a version, by the hash of its content."""
+    the roles that have yet to approve a version, by the hash of its content; `unproved` are files that were refused for their examples."""
 
     files: tuple[CheckedFile, ...]
     together: tuple[Diagnostic, ...]
     added: tuple[StoredVersion, ...]
     already_there: tuple[StoredVersion, ...]
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unproved: tuple[Unproved, ...] = ()
 
     @property
     def failed(self) -> bool:
         """Whether the files were refused."""
         findings = [*self.together, *(diagnostic for file in self.files for diagnostic in file.diagnostics)]
-        return any(finding.severity is Severity.ERROR for finding in findings)
+        return bool(self.unproved) or any(finding.severity is Severity.ERROR for finding in findings)
 
 
-def register_contracts(database: Database, paths: Sequence[Path], *, author: str) -> Registered:
-    """Adds the versions that the files hold, all or none, in order of contract and version whatever the order of the files."""
+def register_contracts(database: Database, paths: Sequence[Path], *, author: str, examples_may_fail: bool = False) -> Registered:
+    """Adds the versions that the files hold, all or none, in order of contract and version whatever the order of the files.
+
+    What is stored never changes, so the examples of a new version have to hold, unless they may fail.
+    """
     files = check_contracts(paths)
     refused = Registered(files=files, together=(), added=(), already_there=())
     if refused.failed:
@@ -55,6 +68,9 @@ def register_contracts(database: Database, paths: Sequence[Path], *, author: str
             together = _check_together(stored.values(), new, files) if new else ()
             if any(finding.severity is Severity.ERROR for finding in together):
                 return Registered(files=files, together=together, added=(), already_there=())
+            unproved = () if examples_may_fail else tuple(_unproved(file for file in files if content_hash(file.content) not in stored))
+            if unproved:
+                return Registered(files=files, together=together, added=(), already_there=(), unproved=unproved)
             remember_coverage(connection)
             add_versions(connection, new)
             lock_cells(connection)
@@ -79,6 +95,19 @@ def _check_together(stored: Iterable[StoredVersion], new: Sequence[StoredVersion
     before = [(f"{version.file} (stored)", version.contract) for version in stored]  # which another file of that name is not
     offered = [(given[version.content_sha256].file, version.contract) for version in new]
     return check_versions([*before, *offered], {file.file: file.places for file in files})
+
+
+def _unproved(files: Iterable[CheckedFile]) -> Iterator[Unproved]:
+    with_examples = [file for file in files if file.contract is not None and file.contract.examples]
+    if not with_examples:
+        return
+    from ledger.workflows.contract_examples import run_examples
+
+    for one in run_examples(with_examples):
+        assert one.checked.contract is not None, "a file without errors has a contract"
+        examples, holding = len(one.checked.contract.examples), sum(not example.differences for example in one.run)
+        if holding < examples:
+            yield Unproved(file=one.checked.file, not_holding=examples - holding, examples=examples)
 
 
 def _version(database: Database, file: CheckedFile, author: str) -> StoredVersion:

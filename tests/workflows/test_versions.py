@@ -132,7 +132,8 @@ def test_a_version_that_overlaps_a_stored_one_is_refused_with_its_place_and_line
     file = write_contract(tmp_path, ("version: 1", "version: 2"))  # of the same name
     number, line = next((number, line) for number, line in enumerate(file.read_text().splitlines(), 1) if line.startswith("effective:"))
     refused = run_ledger("contract", "add", file)
-    _, first, quoted, caret, *_ = refused.stderr.splitlines()  # warnings are counted first
+    lines = refused.stderr.splitlines()  # warnings are told first
+    first, quoted, caret = lines[(at := next(at for at, line in enumerate(lines) if "error versions_overlap" in line)) : at + 3]
     assert first.startswith(
         f"{file}:{number}:1: error versions_overlap: found version 2 in force together with version 1 from 2026-01-01; "
     )
