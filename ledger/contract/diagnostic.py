@@ -64,6 +64,11 @@ class Finding:
     at_key: bool = False
 
 
+def warning(code: str, path: Path, found: str, expected: str, cure: str) -> Finding:
+    """A finding of lint about the value at a path."""
+    return Finding(severity=Severity.WARNING, code=code, path=path, found=found, expected=expected, cure=cure)
+
+
 class Refusal(ValueError):
     """Why a text cannot be read, raised by the parser of one scalar; the reader adds the place and makes it a diagnostic.
 

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 from math import ceil
 
-from ledger.contract.diagnostic import Finding, Path, Severity
+from ledger.contract.diagnostic import Finding, Path, Severity, warning
 from ledger.contract.expression import (
     BUILT_IN,
     Arithmetic,
@@ -27,6 +27,7 @@ from ledger.contract.expression import (
     Not,
     RatioComparison,
 )
+from ledger.contract.lint_figures import FIGURE_LINTS, percent_text
 from ledger.contract.model import Async, CircuitBreaker, Contract
 from ledger.contract.scalar import duration_text
 from ledger.instant import MICROSECOND
@@ -50,7 +51,7 @@ def _lint(function: Lint) -> Lint:
 
 def lint(contract: Contract) -> tuple[Finding, ...]:
     """The warnings that the contract does not accept, and a warning for every `accept` of something that does not occur."""
-    found = [finding for function in _LINTS for finding in function(contract)]
+    found = [finding for function in (*_LINTS, *FIGURE_LINTS) for finding in function(contract)]
     accepted = {entry.code for entry in contract.accept}
     occurring = {finding.code for finding in found} | {"breaker_share"}  # which only a settlement can see
     silent = [finding for finding in found if finding.code not in accepted]
@@ -72,13 +73,9 @@ def lint_breaker_share(
     share = Fraction(covered // MICROSECOND, (period_end - period_start) // MICROSECOND)
     if share <= BREAKER_SHARE:
         return ()
-    found = f"an open circuit breaker for {_percent(share)} of the period"
+    found = f"an open circuit breaker for {percent_text(share)} of the period"
     cure = "check the recorded intervals: requests in them are outside the objective"
-    return (_warning("breaker_share", ("exemptions", exempting[0]), found, "at most 5%", cure),)
-
-
-def _warning(code: str, path: Path, found: str, expected: str, cure: str) -> Finding:
-    return Finding(severity=Severity.WARNING, code=code, path=path, found=found, expected=expected, cure=cure)
+    return (warning("breaker_share", ("exemptions", exempting[0]), found, "at most 5%", cure),)
 
 
 def _useless_accepts(contract: Contract, occurring: set[str]) -> Iterator[Finding]:
@@ -86,7 +83,7 @@ def _useless_accepts(contract: Contract, occurring: set[str]) -> Iterator[Findin
         if entry.code not in occurring:
             found = f"`{entry.code}` accepted, which does not occur"
             cure = "remove it, so that the warning is seen should it ever occur"
-            yield _warning("useless_accept", ("accept", at, "code"), found, "the code of a warning of this contract", cure)
+            yield warning("useless_accept", ("accept", at, "code"), found, "the code of a warning of this contract", cure)
 
 
 @_lint
@@ -101,8 +98,8 @@ def _target_at_a_tier_edge(contract: Contract) -> Iterator[Finding]:
         if span.from_us <= target_us and (span.until_us is None or target_us < span.until_us):
             late = "all above the target, without end"
             if span.until_us is not None:
-                late = f"{_percent(Fraction(span.until_us - target_us - 1, span.until_us - span.from_us))} of its latencies"
-            yield _warning(
+                late = f"{percent_text(Fraction(span.until_us - target_us - 1, span.until_us - span.from_us))} of its latencies"
+            yield warning(
                 "target_inside_tier",
                 ("objective", "target"),
                 f"the target {duration_text(target_us)} inside the tier `{tier.name}` ({span.text}), of which is late: {late}",
@@ -122,7 +119,7 @@ def _latency_to_the_last_token(contract: Contract) -> Iterator[Finding]:
         if _reaches_last_token(contract, name):
             found = f"`{name}`, which lasts to the last token, with a tier that ends at {duration_text(min(edges))}"
             cure = "long answers leave such tiers by their length alone: say first_token if that is meant"
-            yield _warning("last_token", path, found, "tiers of at least 1s, or first_token", cure)
+            yield warning("last_token", path, found, "tiers of at least 1s, or first_token", cure)
 
 
 def _reaches_last_token(contract: Contract, latency: str) -> bool:
@@ -154,26 +151,12 @@ def _names(tree: Node | Condition) -> set[str]:
 
 
 @_lint
-def _alert_can_be_hit(contract: Contract) -> Iterator[Finding]:
-    """To a percent: 67% of 3 breaches is hit by the second, 66% only means the first."""
-    budget = contract.error_budget
-    if not budget.breaches:
-        return
-    due_after = max(int(budget.alert_at * budget.breaches), 1)
-    hit = Fraction(due_after, budget.breaches)
-    if due_after > budget.breaches or abs(Fraction(budget.alert_at) - hit) >= Fraction(1, 100):
-        found = f"an alert at {_percent(Fraction(budget.alert_at))} of {budget.breaches} breaches"
-        cure = f"it is due after {due_after} of {budget.breaches}, that is at {_percent(hit)}: write the share that is meant"
-        yield _warning("alert_share", ("error_budget", "alert_at"), found, "a share that a number of breaches hits", cure)
-
-
-@_lint
 def _limit_is_confirmed(contract: Contract) -> Iterator[Finding]:
     for at, exemption in enumerate(contract.exemptions):
         if isinstance(exemption, Async) and exemption.input_tokens.tokens in (16000, 16384):
             found = f"a limit of {exemption.input_tokens.tokens} tokens"
             cure = "confirm which is meant, 16000 or 16384, and accept the warning"
-            yield _warning("limit_16k", ("exemptions", at, "input_tokens"), found, "the number that the agreement means by 16k", cure)
+            yield warning("limit_16k", ("exemptions", at, "input_tokens"), found, "the number that the agreement means by 16k", cure)
 
 
 @_lint
@@ -185,7 +168,7 @@ def _calendar_of_a_party(contract: Contract) -> Iterator[Finding]:
         if country in _countries() and country not in COUNTRIES_ON_UTC:
             found = f"{contract.calendar.timezone}, with a {role} in {country}"
             cure = "days and months would not be those of the parties: write their zone"
-            yield _warning("utc_calendar", ("calendar", "timezone"), found, f"a zone of {country}", cure)
+            yield warning("utc_calendar", ("calendar", "timezone"), found, f"a zone of {country}", cure)
 
 
 @cache
@@ -199,7 +182,7 @@ def _countries() -> frozenset[str]:
 def _refund_has_a_cap(contract: Contract) -> Iterator[Finding]:
     if contract.refund.cap is None:
         cure = "refunds could exceed the charges: write a share such as 100%"
-        yield _warning("no_cap", ("refund", "cap"), "a refund without cap", "a cap", cure)
+        yield warning("no_cap", ("refund", "cap"), "a refund without cap", "a cap", cure)
 
 
 @_lint
@@ -209,17 +192,17 @@ def _refund_at_base_rate(contract: Contract) -> Iterator[Finding]:
     target_us = contract.objective.target_us
     late = [tier for tier in contract.pricing.tiers if tier.latency.until_us is None or tier.latency.until_us > target_us + 1]
     lowest = min(late, key=lambda tier: tier.multiplier)
-    charged, repaid = _percent(Fraction(lowest.multiplier)), _percent(Fraction(contract.refund.tokens))
+    charged, repaid = percent_text(Fraction(lowest.multiplier)), percent_text(Fraction(contract.refund.tokens))
     found = f"base_rate: a late request charged {charged} (`{lowest.name}`) is repaid {repaid} of the base"
     cure = "write charged_rate, or accept the warning if that is meant"
-    yield _warning("base_rate_refund", ("refund", "valued_at"), found, "a refund of what was charged", cure)
+    yield warning("base_rate_refund", ("refund", "valued_at"), found, "a refund of what was charged", cure)
 
 
 @_lint
 def _cancelled_requests_are_billed(contract: Contract) -> Iterator[Finding]:
     if contract.outcomes.cancelled.bill == "nothing":
         cure = "a client that closes before the last token would pay nothing: write produced"
-        yield _warning(
+        yield warning(
             "cancelled_free",
             ("outcomes", "cancelled", "bill"),
             "`nothing` billed for cancelled requests",
@@ -233,7 +216,7 @@ def _shedding_load_is_not_free(contract: Contract) -> Iterator[Finding]:
     if contract.outcomes.rate_limited.objective == "exclude":
         cure = "the provider could keep its promise by refusing requests: write late"
         found, expected = "`exclude`: requests that are refused with status 429 are outside the objective", "429 answers that count as late"
-        yield _warning("shedding_free", ("outcomes", "rate_limited", "objective"), found, expected, cure)
+        yield warning("shedding_free", ("outcomes", "rate_limited", "objective"), found, expected, cure)
 
 
 @_lint
@@ -246,18 +229,7 @@ def _one_late_request_is_no_breach(contract: Contract) -> Iterator[Finding]:
         found = f"windows of {requests} request{'s' * (requests > 1)}, of which a single late one is a breach"
         percentile = objective.percentile.scaleb(2).normalize()
         expected = f"at least {needed} requests for P{percentile:f}"
-        yield _warning("single_late_breach", path, found, expected, f"write min_requests: {needed} and skip or pool_day")
-
-
-@_lint
-def _month_window_can_use_its_budget(contract: Contract) -> Iterator[Finding]:
-    if contract.objective.window != "month":
-        return
-    windows = len(contract.models) if contract.objective.scope == "model" else 1
-    if contract.error_budget.breaches > windows:
-        found = f"{contract.error_budget.breaches} breaches forgiven of {windows} window{'s' * (windows > 1)} a month"
-        cure = "no breach would ever be refunded unless it is over: allow fewer breaches or use a shorter window"
-        yield _warning("unusable_budget", ("error_budget", "breaches"), found, f"a budget of at most {windows}", cure)
+        yield warning("single_late_breach", path, found, expected, f"write min_requests: {needed} and skip or pool_day")
 
 
 @_lint
@@ -267,7 +239,7 @@ def _standard_queue_is_end_to_end(contract: Contract) -> Iterator[Finding]:
     if latency == "inference" and "standard" in contract.queues.by_name:
         path: Path = ("latency", "by_queue", "standard") if by_queue else ("latency", "default")
         cure = "real-time use is measured end to end (clause 4.3): write end_to_end"
-        yield _warning("inference_latency", path, "`inference` for the queue `standard`, without its waiting", "end_to_end", cure)
+        yield warning("inference_latency", path, "`inference` for the queue `standard`, without its waiting", "end_to_end", cure)
 
 
 @_lint
@@ -275,7 +247,7 @@ def _percentile_is_high(contract: Contract) -> Iterator[Finding]:
     if contract.objective.percentile < Decimal("0.99"):
         found = f"P{contract.objective.percentile.scaleb(2).normalize():f}"
         cure = "the agreement speaks of P99 or higher (clause 6.2): write 99"
-        yield _warning("low_percentile", ("objective", "percentile"), found, "a percentile of at least 99", cure)
+        yield warning("low_percentile", ("objective", "percentile"), found, "a percentile of at least 99", cure)
 
 
 @_lint
@@ -333,12 +305,4 @@ def _sections_name_their_clause(contract: Contract) -> Iterator[Finding]:
     for path, clause in sections:
         if clause is None:
             cure = "add `clause`, so that an invoice can be traced to the agreement"
-            yield _warning("no_clause", path, f"no clause for `{path[0]}`", "the clause of the agreement", cure)
-
-
-def _percent(share: Fraction) -> str:
-    """A share for a message, in percent with at most one digit, half up; 0% and 100% are said of nothing and all alone."""
-    tenths = int(share * 1000 + Fraction(1, 2))
-    if 0 < share < 1:
-        tenths = min(max(tenths, 1), 999)
-    return f"{tenths // 10}%" if tenths % 10 == 0 else f"{tenths // 10}.{tenths % 10}%"
+            yield warning("no_clause", path, f"no clause for `{path[0]}`", "the clause of the agreement", cure)

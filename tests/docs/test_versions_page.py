@@ -19,6 +19,8 @@ def write_versions(folder: Path) -> None:
     first = (ROOT / "contracts" / "acme-bank.yaml").read_text().replace("version: 1\n", f"version: 1\n{REQUIRED}", 1)
     [number, replaces, effective] = re.findall(r"`(version: 2|replaces: 1|effective: [^`]+)`", PAGE)
     second = re.sub(r"^effective: .*$", effective, first.replace("version: 1\n", f"{number}\n{replaces}\n", 1), flags=re.MULTILINE)
+    for month, later in (("2026-06-01T", "2026-07-01T"), ("2026-05-31T", "2026-06-30T"), ("2026-05", "2026-06")):
+        second = second.replace(month, later)  # its examples lie on its own days
     (folder / "acme-v1.yaml").write_text(first)
     (folder / "acme-v2.yaml").write_text(second)
 
