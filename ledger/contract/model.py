@@ -41,8 +41,10 @@ from ledger.contract.types import (
     Rate,
     Sha256,
     Share,
+    Term,
     Timezone,
     TokenComparison,
+    Tolerance,
     VersionNumber,
     YesNo,
     not_empty,
@@ -112,7 +114,7 @@ class Effective(Terms):
 class Corrections(Terms):
     """How long after the end of a month it may still be adjusted, and whether an adjustment may cost the customer more."""
 
-    within_us: Duration = Field(alias="within", default=365 * 86_400_000_000)
+    within_us: Term = Field(alias="within", default=365 * 86_400_000_000)
     may_charge_more: YesNo = True
 
 
@@ -121,7 +123,7 @@ class Calendar(Terms):
 
     timezone: Timezone
     billing_period: Literal["month"] = Field(description="What one invoice covers.")
-    grace_us: Duration = Field(alias="grace")
+    grace_us: Term = Field(alias="grace")
     corrections: Corrections = Corrections()
 
 
@@ -143,7 +145,7 @@ class Money(Terms):
 class Payment(Terms):
     """When and where to pay."""
 
-    due_us: Duration = Field(alias="due")
+    due_us: Term = Field(alias="due")
     details: Line
 
 
@@ -316,7 +318,7 @@ class ErrorBudget(Terms):
     clause: Clause = None
     breaches: Count
     per: Literal["month"] = Field(description="The span in which that many breaches are forgiven.")
-    up_to: Share
+    up_to: Tolerance
     order: Literal["chronological"] = Field(description="Which breaches are forgiven first.")
     alert_at: Share
 

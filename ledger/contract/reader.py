@@ -21,9 +21,8 @@ from ledger.contract.lint import lint
 from ledger.contract.look_alike import character_words, look_alikes, retyped
 from ledger.contract.model import Contract, Queues, Terms
 from ledger.contract.rules import check_sections
-from ledger.contract.scalar import cure_of_comma
 from ledger.contract.source import MAX_FINDINGS, Entries, Extent, Keys, Node, Refused, Text, printable, read_source, shown
-from ledger.contract.suggestion import did_you_mean, listed, near_match
+from ledger.contract.suggestion import cure_of_comma, did_you_mean, listed, near_match
 from ledger.contract.texts import sections_of
 
 NUMBERS = ("bad_duration", "bad_multiplier", "bad_number", "bad_percentage", "bad_percentile")  # codes of what has a decimal point

@@ -18,6 +18,7 @@ from typing import Any, Literal
 import iso4217
 
 from ledger.contract.diagnostic import Refusal
+from ledger.contract.suggestion import day_meant, duration_meant
 from ledger.printable import brief
 
 UNIT_US: dict[str, int] = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
@@ -26,7 +27,6 @@ YEARS = range(1970, 3000)
 
 DURATION = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)(us|ms|s|m|h|d)")
 DECIMAL = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,12})?")
-COMMA = re.compile(r"([0-9]{1,15}),([0-9]{1,12})(?:%|x|us|ms|s|m|h|d)?")
 EXACT = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,40})?")
 INTEGER = re.compile(r"[0-9]{1,12}")
 DAY = re.compile(r"([0-9]{4})-[0-9]{2}-[0-9]{2}")
@@ -53,7 +53,9 @@ def parse_duration(value: object) -> int:
     if not match:
         bare = DECIMAL.fullmatch(text)
         added = f"add the unit that is meant, for example {text}ms or {text}s"
-        cure = added if bare else "write a number and one of us ms s m h d, without a space"
+        meant = duration_meant(text)
+        otherwise = f"did you mean `{meant}`?" if meant else "write a number and one of us ms s m h d, without a space"
+        cure = added if bare else otherwise
         raise Refusal("bad_duration", "a duration with its unit, such as 300ms, 8.3s, 5m, 1h or 30d", cure)
     microseconds = Fraction(match[1]) * UNIT_US[match[2]]
     if microseconds.denominator != 1:
@@ -61,6 +63,16 @@ def parse_duration(value: object) -> int:
     if microseconds > LONGEST_US:
         raise Refusal("bad_duration", "a duration of at most 36500d", "write a shorter duration")
     return int(microseconds)
+
+
+def parse_term(value: object) -> int:
+    """The same of a term that is agreed in days or hours: a bare number is told to be days."""
+    try:
+        return parse_duration(value)
+    except Refusal as refusal:
+        text = text_of(value)
+        cure = f"add the unit that is meant, for example {text}d or {text}h" if DECIMAL.fullmatch(text) else refusal.cure
+        raise Refusal(refusal.code, refusal.expected, cure) from None
 
 
 def duration_text(duration_us: int) -> str:
@@ -73,21 +85,6 @@ def duration_text(duration_us: int) -> str:
         return f"{Decimal(duration_us).scaleb(-3).normalize():f}ms"
     unit = next(unit for unit in reversed(UNIT_US) if duration_us % UNIT_US[unit] == 0)
     return f"{duration_us // UNIT_US[unit]}{unit}"
-
-
-def cure_of_comma(text: str) -> str | None:
-    """What to write instead of a number with a comma, which may have a unit; None if it is no such number.
-
-    >>> cure_of_comma("3,50"), cure_of_comma("1,000")
-    ('write a decimal point: `3.50`', 'write `1000`, or `1.000` if the comma is to be a decimal point')
-    """
-    match = COMMA.fullmatch(text)
-    if not match:
-        return None
-    pointed = text.replace(",", ".")
-    if len(match[2]) == 3:
-        return f"write `{text.replace(',', '')}`, or `{pointed}` if the comma is to be a decimal point"
-    return f"write a decimal point: `{pointed}`"
 
 
 def parse_decimal(value: object) -> Decimal:
@@ -137,6 +134,17 @@ def parse_share(value: object) -> Decimal:
     return Decimal(text[:-1]).scaleb(-2)
 
 
+def parse_tolerance(value: object) -> Decimal:
+    """The same of a tolerance, of which 1.2 is 120% and never 1.2%."""
+    try:
+        return parse_share(value)
+    except Refusal as refusal:
+        text = text_of(value)
+        is_factor = DECIMAL.fullmatch(text) and 1 <= Decimal(text) < 10
+        cure = f"did you mean `{Decimal(text).scaleb(2).normalize():f}%`?" if is_factor else refusal.cure
+        raise Refusal(refusal.code, refusal.expected, cure) from None
+
+
 def parse_factor(value: object) -> int:
     """A whole factor such as `2x`, at least 1."""
     text = text_of(value)
@@ -174,13 +182,17 @@ def parse_percentile(value: object) -> Decimal:
 
 def parse_day(value: object) -> date:
     """A day such as `2026-05-06`, of the years 1970 to 2999."""
-    match = DAY.fullmatch(text_of(value))
+    text = text_of(value)
+    match = DAY.fullmatch(text)
     try:
         if match and int(match[1]) in YEARS:
             return date.fromisoformat(match[0])
     except ValueError:
         pass
-    raise Refusal("bad_day", "a day of the calendar such as 2026-05-06", "write year, month and day of a day that exists")
+    cure = "write year, month and day of a day that exists"
+    if not match and (meant := day_meant(text)):
+        cure = f"did you mean `{meant}`?"
+    raise Refusal("bad_day", "a day of the calendar such as 2026-05-06", cure)
 
 
 def parse_instant(value: object) -> datetime:

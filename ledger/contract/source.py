@@ -16,7 +16,8 @@ import yaml
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.look_alike import OPENING, QUOTES, SEPARATORS, as_meant, character_words, look_alikes, meant_by, mistyped_sign, retyped
 from ledger.contract.other_file import other_file
-from ledger.contract.scalar import TURNING, cure_of_comma
+from ledger.contract.scalar import TURNING
+from ledger.contract.suggestion import cure_of_comma
 from ledger.contract.syntax import syntax_words
 
 MAX_BYTES = 128 * 1024

@@ -42,8 +42,10 @@ from ledger.contract.scalar import (
     parse_sha256,
     parse_share,
     parse_span,
+    parse_term,
     parse_threshold,
     parse_timezone,
+    parse_tolerance,
     parse_version_number,
     parse_yes_no,
     timezones,
@@ -141,6 +143,9 @@ _POSITIVE = r"(?=[0-9]*[1-9])"
 Duration = Annotated[
     int, PlainValidator(parse_duration), _text(DURATION.pattern, "a duration with its unit: us, ms, s, m, h or d", "300ms", "1h", "365d")
 ]
+Term = Annotated[
+    int, PlainValidator(parse_term), _text(DURATION.pattern, "a duration with its unit: us, ms, s, m, h or d", "30d", "24h", "365d")
+]
 OptionalDuration = Annotated[
     int | None,
     PlainValidator(_or_none(parse_duration)),
@@ -177,6 +182,9 @@ OptionalMultiplier = Annotated[
     _text(f"none|(?:{DECIMAL.pattern})%?", "none, or a factor on the rate, such as 2.0 or 30%", "3.0", "none", numbers="number", minimum=0),
 ]
 Share = Annotated[Decimal, PlainValidator(parse_share), _text(f"(?:{DECIMAL.pattern})%", "a percentage, such as 6%", "6%", "120%")]
+Tolerance = Annotated[
+    Decimal, PlainValidator(parse_tolerance), _text(f"(?:{DECIMAL.pattern})%", "a percentage, such as 120%", "120%", "150%")
+]
 OptionalShare = Annotated[
     Decimal | None,
     PlainValidator(_or_none(parse_share)),

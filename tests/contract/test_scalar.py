@@ -142,3 +142,27 @@ def test_a_currency_has_the_digits_of_iso_4217(currency: str, digits: int) -> No
 @pytest.mark.parametrize("text", ["0ms", "1us", "999us", "1ms", "99.001ms", "8300ms", "1m", "25h", "36500d", "1000.001ms"])
 def test_a_duration_is_shown_so_that_it_reads_back(text: str) -> None:
     assert scalar.duration_text(scalar.parse_duration(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("parse", "text", "cure"),
+    [
+        (scalar.parse_duration, "30 days", "did you mean `30d`?"),
+        (scalar.parse_duration, "1 hour", "did you mean `1h`?"),
+        (scalar.parse_duration, "365天", "did you mean `365d`?"),
+        (scalar.parse_duration, "300MS", "did you mean `300ms`?"),
+        (scalar.parse_duration, "1M", "write a number and one of us ms s m h d, without a space"),  # months, or minutes
+        (scalar.parse_term, "30", "add the unit that is meant, for example 30d or 30h"),
+        (scalar.parse_tolerance, "1.2", "did you mean `120%`?"),
+        (scalar.parse_tolerance, "120", "did you mean `120%`?"),
+        (scalar.parse_day, "2026/07/01", "did you mean `2026-07-01`?"),
+        (scalar.parse_day, "2026-7-1", "did you mean `2026-07-01`?"),
+        (scalar.parse_day, "2026年7月1日", "did you mean `2026-07-01`?"),
+        (scalar.parse_day, "2026/02/30", "write year, month and day of a day that exists"),
+    ],
+    ids=str,
+)
+def test_what_is_written_as_people_do_is_told_as_a_contract_writes_it(parse: Callable[[str], object], text: str, cure: str) -> None:
+    with pytest.raises(Refusal) as refusal:
+        parse(text)
+    assert refusal.value.cure == cure
