@@ -37,6 +37,10 @@ BREAKER_SHARE = Fraction(5, 100)  # of the month; more means that the breaker, a
 # Countries all of whose zones keep UTC the whole year: for them a month of UTC is the local month.
 COUNTRIES_ON_UTC = frozenset({"BF", "CI", "GH", "GM", "GN", "IS", "LR", "ML", "MR", "SH", "SL", "SN", "ST", "TG"})
 
+# Zones of the IANA database that are days of UTC, there also after Etc/, and those that name a time whose clocks no place need keep.
+NAMES_OF_UTC = frozenset({"UTC", "UCT", "Universal", "Zulu", "GMT", "GMT0", "GMT+0", "GMT-0", "Greenwich"})
+ZONES_BY_ABBREVIATION = frozenset({"CET", "EET", "MET", "WET", "EST", "HST", "MST", "EST5EDT", "CST6CDT", "MST7MDT", "PST8PDT"})
+
 # What a value of a template of `ledger contract new` holds, and hardly one of a real contract does.
 TEMPLATE_MARKS = ("EXAMPLE", "示例")
 
@@ -161,7 +165,7 @@ def _limit_is_confirmed(contract: Contract) -> Iterator[Finding]:
 
 @_lint
 def _calendar_of_a_party(contract: Contract) -> Iterator[Finding]:
-    if contract.calendar.timezone not in ("UTC", "Etc/UTC"):
+    if contract.calendar.timezone.removeprefix("Etc/") not in NAMES_OF_UTC:
         return
     for role, party in (("provider", contract.parties.provider), ("customer", contract.parties.customer)):
         country = re.split("[ ,]+", party.address[-1])[-1]
@@ -169,6 +173,17 @@ def _calendar_of_a_party(contract: Contract) -> Iterator[Finding]:
             found = f"{contract.calendar.timezone}, with a {role} in {country}"
             cure = "days and months would not be those of the parties: write their zone"
             yield warning("utc_calendar", ("calendar", "timezone"), found, f"a zone of {country}", cure)
+
+
+@_lint
+def _zone_is_of_a_place(contract: Contract) -> Iterator[Finding]:
+    zone, path = contract.calendar.timezone, ("calendar", "timezone")
+    expected, cure = "a zone by region and city, such as Europe/Paris", "write the zone of the parties"
+    if match := re.fullmatch(r"Etc/GMT([+-])([1-9][0-9]?)", zone):
+        sign = {"+": "-", "-": "+"}[match[1]]
+        yield warning("zone_without_place", path, f"{zone}, which is {sign}{match[2]} hours from UTC: its sign is reversed", expected, cure)
+    elif zone in ZONES_BY_ABBREVIATION:
+        yield warning("zone_without_place", path, f"{zone}, the abbreviation of a time and no place", expected, cure)
 
 
 @cache

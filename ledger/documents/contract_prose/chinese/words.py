@@ -61,6 +61,7 @@ WARNINGS = {
     "limit_16k": "16,000 与 16,384 个 Token 容易混淆",
     "template_value": "仍留有模板中的值",
     "utc_calendar": "日历采用协调世界时，而有一方位于其他时区",
+    "zone_without_place": "所用时区不属于任何地点",
     "no_cap": "返还没有上限",
     "base_rate_refund": "返还按基准单价计价",
     "cancelled_free": "客户端取消的请求不计费",

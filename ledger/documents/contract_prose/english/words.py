@@ -54,6 +54,7 @@ WARNINGS = {
     "limit_16k": "16,000 and 16,384 tokens are easily confused",
     "template_value": "a value is still that of the template",
     "utc_calendar": "the calendar is UTC although a party is elsewhere",
+    "zone_without_place": "the time zone is that of no place",
     "no_cap": "refunds have no cap",
     "base_rate_refund": "refunds are valued at the base rate",
     "cancelled_free": "cancelled requests are not billed",
