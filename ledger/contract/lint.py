@@ -4,7 +4,7 @@ Each warning has a function of its own, entered in the order of the specificatio
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -53,9 +53,10 @@ def _lint(function: Lint) -> Lint:
     return function
 
 
-def lint(contract: Contract) -> tuple[Finding, ...]:
-    """The warnings that the contract does not accept, and a warning for every `accept` of something that does not occur."""
-    found = [finding for function in (*_LINTS, *FIGURE_LINTS) for finding in function(contract)]
+def lint(contract: Contract, of_file: Iterable[Finding] = ()) -> tuple[Finding, ...]:
+    """The warnings that the contract does not accept, those of its file among them, and a warning for every `accept` of something that does not
+    occur."""
+    found = [*of_file] + [finding for function in (*_LINTS, *FIGURE_LINTS) for finding in function(contract)]
     accepted = {entry.code for entry in contract.accept}
     occurring = {finding.code for finding in found} | {"breaker_share"}  # which only a settlement can see
     silent = [finding for finding in found if finding.code not in accepted]

@@ -18,6 +18,7 @@ from pydantic_core import ErrorDetails
 
 from ledger.contract.diagnostic import Diagnostic, Finding, Path, Refusal, Severity
 from ledger.contract.lint import lint
+from ledger.contract.lint_texts import lint_texts
 from ledger.contract.look_alike import character_words, look_alikes, retyped
 from ledger.contract.model import Contract, Queues, Terms
 from ledger.contract.rules import check_sections
@@ -69,7 +70,7 @@ def read_contract(content: bytes, file: str) -> ReadResult:
     contract, findings = _validated(root)
     found = [*diagnostics, *(diagnostic_of(finding, file, places) for finding in findings)]
     if contract and not found:
-        found += [diagnostic_of(finding, file, places) for finding in lint(contract)]
+        found += [diagnostic_of(finding, file, places) for finding in lint(contract, lint_texts(root))]
     found.sort(key=lambda diagnostic: (diagnostic.line, diagnostic.column))
     sound = not any(diagnostic.severity is Severity.ERROR for diagnostic in found)
     return ReadResult(contract=contract if sound else None, diagnostics=tuple(found), places=places)

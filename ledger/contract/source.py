@@ -32,7 +32,8 @@ Extent = tuple[int, int, int, int]  # line and column of the first character, li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A scalar, from its first character to the place after its last, quotes included."""
+    """A scalar, from its first character to the place after its last, quotes included. `comment` is what follows a text without quotes on its
+    line from a # on."""
 
     text: str
     line: int
@@ -40,6 +41,7 @@ class Text:
     end_line: int
     end_column: int
     is_quoted: bool
+    comment: str = ""
 
     @property
     def content(self) -> Extent:
@@ -224,12 +226,25 @@ class _Source:
         if event.style is None and event.value in NULLS:
             found = f"`{event.value}`" if event.value else "nothing"
             cure = "write the value, or leave the key out if it is optional; the text itself needs quotes"
-            cure = cure if event.value else cure.partition(";")[0]
+            rest = self._rest(event)
+            if rest.startswith("#"):
+                cure = f"write the value; {rest.partition(' ')[0]} begins a comment: a text that begins with # needs quotes"
+            elif not event.value:
+                cure = cure.partition(";")[0]
             self.refuse("empty_value", _extent(event), found, "a value", cure)
             return Refused(line=line, column=column)
         line, column, end_line, end_column = _extent(event)
         is_quoted = event.style in ("'", '"')
-        return Text(text=event.value, line=line, column=column, end_line=end_line, end_column=end_column, is_quoted=is_quoted)
+        rest = "" if event.style else self._rest(event)
+        comment = rest if rest.startswith("#") else ""
+        return Text(
+            text=event.value, line=line, column=column, end_line=end_line, end_column=end_column, is_quoted=is_quoted, comment=comment
+        )
+
+    def _rest(self, event: yaml.Event) -> str:
+        """What follows on the line, without the spaces before it."""
+        _, _, line, column = _extent(event)
+        return self.lines[line - 1][column - 1 :].strip() if line <= len(self.lines) else ""
 
     def _typed_right(self, text: Text, *, in_brackets: bool) -> Text | Refused:
         """The text, unless it holds what looks like the quotes around it or, in brackets, like the end of an entry or a key."""

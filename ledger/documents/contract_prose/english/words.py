@@ -55,6 +55,7 @@ WARNINGS = {
     "template_value": "a value is still that of the template",
     "utc_calendar": "the calendar is UTC although a party is elsewhere",
     "zone_without_place": "the time zone is that of no place",
+    "text_cut_off": "a text goes on in a comment",
     "no_cap": "refunds have no cap",
     "base_rate_refund": "refunds are valued at the base rate",
     "cancelled_free": "cancelled requests are not billed",
