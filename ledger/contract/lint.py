@@ -54,8 +54,7 @@ def _lint(function: Lint) -> Lint:
 
 
 def lint(contract: Contract, of_file: Iterable[Finding] = ()) -> tuple[Finding, ...]:
-    """The warnings that the contract does not accept, those of its file among them, and a warning for every `accept` of something that does not
-    occur."""
+    """The warnings that the contract does not accept, those of its file among them, and one for every useless `accept`."""
     found = [*of_file] + [finding for function in (*_LINTS, *FIGURE_LINTS) for finding in function(contract)]
     accepted = {entry.code for entry in contract.accept}
     occurring = {finding.code for finding in found} | {"breaker_share"}  # which only a settlement can see

@@ -1,6 +1,7 @@
 """Texts of a contract that end too early: takes the tree of a file, gives a warning for each that goes on in a comment.
 
-A template has comments after values, as `# what it is`; `Road #2` is a text whose end YAML leaves out. Source: specification, section 3, "Lint".
+A template has comments after values, as `# what it is`; `Road #2` is a text whose end YAML leaves out.
+Source: specification, section 3, "Lint".
 """
 
 from collections.abc import Iterator

@@ -32,8 +32,8 @@ Extent = tuple[int, int, int, int]  # line and column of the first character, li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text:
-    """A scalar, from its first character to the place after its last, quotes included. `comment` is what follows a text without quotes on its
-    line from a # on."""
+    """A scalar, from its first character to the place after its last, quotes included. `comment` is what follows a text without quotes on
+    its line from a # on."""
 
     text: str
     line: int

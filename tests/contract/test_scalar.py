@@ -160,7 +160,7 @@ def test_a_duration_is_shown_so_that_it_reads_back(text: str) -> None:
         (scalar.parse_day, "2026年7月1日", "did you mean `2026-07-01`?"),
         (scalar.parse_day, "2026/02/30", "write year, month and day of a day that exists"),
     ],
-    ids=str,
+    ids=lambda value: getattr(value, "__name__", value),
 )
 def test_what_is_written_as_people_do_is_told_as_a_contract_writes_it(parse: Callable[[str], object], text: str, cure: str) -> None:
     with pytest.raises(Refusal) as refusal:
