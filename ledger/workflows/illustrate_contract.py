@@ -53,7 +53,7 @@ def _all(contract: Contract) -> Found:
     yield from _windows(contract)
     stage = Stage.of(contract)
     yield from illustrate_requests(stage)
-    period = contract_period([stage.plain], f"{stage.at.astimezone(zone(contract.calendar.timezone)):%Y-%m}")
+    period = contract_period([stage.told], f"{stage.at.astimezone(zone(contract.calendar.timezone)):%Y-%m}")
     if period is not None:
         yield from _budget(contract, period)
         yield from illustrate_refunds(stage, period)

@@ -15,11 +15,11 @@ INPUT, OUTPUT = 1_000_000, 500_000
 
 
 def illustrate_refunds(stage: Stage, period: Period) -> Iterator[tuple[Identity, Illustration]]:
-    """`period` is of the stage's plain contract."""
-    contract, target_us = stage.plain, stage.plain.objective.target_us
+    """`period` is of the stage's told contract: what is given back is of requests in the objective, at the price of their queue."""
+    contract, target_us = stage.told, stage.told.objective.target_us
     late = next(tier for tier in contract.pricing.tiers if tier.latency.until_us is None)
     latency_us = max(representative_us(late), target_us + 1)
-    tokens = {"input_tokens": INPUT, "output_tokens": OUTPUT}
+    tokens = {"input_tokens": INPUT, "output_tokens": OUTPUT, "queue_us": 0}
     questions = [stage.alone(contract, latency_us, **tokens), stage.alone(contract, None, status=STATUSES["server_error"], **tokens)]
     answers = classify(questions)
     digits = currency_digits(contract.money.currency)
@@ -31,6 +31,7 @@ def illustrate_refunds(stage: Stage, period: Period) -> Iterator[tuple[Identity,
             yield (
                 (code, ()),
                 Credit(
+                    queue=stage.priced_queue,
                     latency_us=measured_us,
                     tokens={"input": INPUT, "output": OUTPUT},
                     factor=contract.refund.tokens,

@@ -7,6 +7,7 @@ change no price, an exemption without the others.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any
 
 from ledger.contract.fact import FactCode, Identity
@@ -59,7 +60,7 @@ class Stage:
     plain: Contract
     at: datetime  # an hour after the first day begins
     model: str
-    queue: str  # in the objective
+    queue: str  # in the objective, without a multiplier if one there has none
     _questions: list[Question] = field(default_factory=list)
     _asked: list[tuple[Identity, slice, Make]] = field(default_factory=list)
 
@@ -74,8 +75,13 @@ class Stage:
             plain=told.model_copy(update={"queues": queues}),
             at=day_start(contract.calendar.timezone, contract.effective.start) + HOUR,
             model=next(iter(contract.served_names())),
-            queue=contract.objective.queues[0],
+            queue=min(contract.objective.queues, key=lambda name: _multiplier(contract, name) is not None),
         )
+
+    @property
+    def priced_queue(self) -> str | None:
+        """The queue, if it changes the price."""
+        return None if _multiplier(self.contract, self.queue) is None else self.queue
 
     def request(self, latency_us: int | None, **others: Any) -> Request:
         """A request of this latency."""
@@ -122,6 +128,10 @@ class Stage:
         """A request of this latency, priced."""
         tier, multiplier = band_and_multiplier(contract, cell)
         return Priced(latency_us=latency_us, tier=tier, tier_multiplier=multiplier, charge=self.charge(contract, cell))
+
+
+def _multiplier(contract: Contract, queue: str) -> Decimal | None:
+    return contract.queues.by_name.get(queue, Queue()).multiplier
 
 
 def illustrate_requests(stage: Stage) -> Found:
@@ -289,7 +299,8 @@ def _is_exempt(answer: Answer) -> bool:
 
 
 def _ask_outcomes(stage: Stage) -> None:
-    target_us = stage.plain.objective.target_us
+    """Of a queue in the objective, with its price: it may have none that changes nothing."""
+    target_us = stage.told.objective.target_us
     cases: list[tuple[Identity, int, int | None]] = [((FactCode.MISSING_LATENCY, ()), 200, None)]
     cases += [((FactCode.FAILURE, (name,)), status, None) for name, status in STATUSES.items()]
     cases += [((FactCode.CANCELLED, ()), CANCELLED, latency_us) for latency_us in (target_us, target_us + 1)]
@@ -297,7 +308,12 @@ def _ask_outcomes(stage: Stage) -> None:
 
         def make(found: list[Answer], status: int = status, latency_us: int | None = latency_us) -> list[Illustration]:
             cell = found[0][0].cell
-            charge = stage.charge(stage.plain, cell) if is_billed(stage.plain, cell) else None
-            return [Judged(status=status, latency_us=latency_us, charge=charge, in_objective=cell.in_objective, late=cell.late)]
+            charge = stage.charge(stage.told, cell) if is_billed(stage.told, cell) else None
+            return [
+                Judged(
+                    queue=stage.priced_queue, status=status, latency_us=latency_us, charge=charge, in_objective=cell.in_objective,
+                    late=cell.late,
+                )
+            ]  # fmt: skip
 
-        stage.ask(about, [stage.alone(stage.plain, latency_us, status=status)], make)
+        stage.ask(about, [stage.alone(stage.told, latency_us, status=status, queue_us=0)], make)

@@ -50,12 +50,12 @@ def test_an_edge_that_belongs_to_the_tier_above_it_is_told_so(tmp_path: Path) ->
             ["percentile: 99", "percentile: 99.9"],
             "Of 1,000 requests in a window 1 may be late; with 2 late the window is a breach.",
         ),
-        ("The tolerance", ["up_to: 120%", "up_to: 150%"], "A latency of exactly 450 ms is within it; one of 450.001 ms is over."),
+        ("The tolerance", ["up_to: 120%", "up_to: 150%"], "A latency of exactly 450 ms is within it; one of 450.001 ms is beyond it."),
         (
             "In each calendar month",
             ["breaches: 3", "breaches: 1"],
             "Of the breaches of a month within the tolerance, number 1 is forgiven and 2 is refunded. "
-            "A breach that is over, even as the first, is refunded.",
+            "A breach beyond it, even as the first, is refunded.",
         ),
         ("An alert", [], "The alert is due when 3 breaches are forgiven."),
         (

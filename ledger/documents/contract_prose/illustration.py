@@ -135,8 +135,10 @@ class BreakerCases:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What becomes of a request that failed, was cancelled or has no latency. `latency_us` None: unknown, or it does not matter."""
+    """What becomes of a request that failed, was cancelled or has no latency. `latency_us` None: unknown, or it does not matter. `queue` is
+    the one whose multiplier its price has, if any."""
 
+    queue: str | None
     status: int
     latency_us: int | None
     charge: Charge | None  # None: not billed
@@ -170,8 +172,10 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credit:
-    """A refund of these tokens, which were charged so much, in minor units. `latency_us` None: the requests failed."""
+    """A refund of these tokens, which were charged so much, in minor units. `latency_us` None: the requests failed. `queue` is the one
+    whose multiplier the price has, if any."""
 
+    queue: str | None
     latency_us: int | None
     tokens: Mapping[str, int]
     factor: int

@@ -1,6 +1,6 @@
 """Chinese: what the contract says of itself, the parties, dates, money, models and examples."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from datetime import timedelta
 from typing import Any
 
@@ -76,7 +76,7 @@ def _minimum(fact: Fact, facts: Facts) -> str:
     if fact["minimum"] is None:
         return "没有最低消费。"
     minimum = f"{number_text(fact['minimum'])} {currency_of(facts)}"
-    return f"每月最低消费为 {minimum}，不足整月的也不按比例折算：费用不足的，以一行补足。"
+    return f"每月最低消费为 {minimum}（未扣减返还、未计税），不足整月的也不按比例折算：费用不足的，另列一行补足。"
 
 
 def _approvals(fact: Fact, facts: Facts) -> str:
@@ -131,6 +131,10 @@ def _window(window: Mapping[str, Any], percentile: str) -> str:
     return f"{quoted(window['at'].text)} 的考核时段，P{percentile} 为 {duration(window['p99'])}{size}"
 
 
+def _in_turn(values: Sized) -> str:
+    return "依次" if len(values) > 1 else ""
+
+
 def _example(fact: Fact, facts: Facts) -> str:
     given = [_interval(interval) for interval in fact["intervals"]]
     given += [f"一个请求（{'，'.join(_field(name, value) for name, value in event.items())}）" for event in fact["events"]]
@@ -138,15 +142,15 @@ def _example(fact: Fact, facts: Facts) -> str:
     given += [_window(one, percentile) for one in fact["windows"]]
     expected = []
     if fact["band"] is not None:
-        expected.append(f"计价依据为 {'、'.join(BANDS.get(band) or quoted(band) for band in fact['band'])}")
+        expected.append(f"计价依据为{'、'.join(BANDS.get(band) or quoted(band) for band in fact['band'])}")
     if fact["multiplier"] is not None:
         expected.append(f"计价系数 {'、'.join('无' if one is None else number_text(one) for one in fact['multiplier'])}")
     if fact["objective"] is not None:
-        expected.append(f"考核依次为{'、'.join(IN_OBJECTIVE[one] for one in fact['objective'])}")
+        expected.append(f"考核{_in_turn(fact['objective'])}为{'、'.join(IN_OBJECTIVE[one] for one in fact['objective'])}")
     if fact["charge"] is not None:
         expected.append(f"舍入前费用 {number_text(fact['charge'])} {currency_of(facts)}")
     if fact["results"] is not None:
-        expected.append(f"结果依次为{'；'.join(RESULTS[result] for result in fact['results'])}")
+        expected.append(f"结果{_in_turn(fact['results'])}为{'；'.join(RESULTS[result] for result in fact['results'])}")
     return f"{quoted(fact['it'])}：设有{'；'.join(given)}，则依合同：{'；'.join(expected)}。"
 
 

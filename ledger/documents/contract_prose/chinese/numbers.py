@@ -70,7 +70,7 @@ def _taxed(one: Taxed, fact: Fact, facts: Facts) -> str:
 
 def _true_up(one: TrueUp, fact: Fact, facts: Facts) -> str:
     charges, line, lifted = (_money(minor, facts) for minor in (one.charges, one.true_up, one.charges + one.true_up))
-    return f"费用为 {charges} 的，以一行 {line} 补足至 {lifted}。"
+    return f"费用为 {charges} 的，另列一行 {line} 补足至 {lifted}。"
 
 
 def _measured(one: Measured, fact: Fact, facts: Facts) -> str:
@@ -135,10 +135,11 @@ def _cold_start_cases(one: ColdStartCases, fact: Fact, facts: Facts) -> str:
 
 
 def _judged(one: Judged, fact: Fact, facts: Facts) -> str:
-    latency = "" if one.latency_us is None else f"，历时 {duration(one.latency_us)}"
+    latency = "" if one.latency_us is None else f"，延迟 {duration(one.latency_us)}"
     judged = "计入考核范围，为逾时" if one.late else "计入考核范围，不为逾时" if one.in_objective else "不计入考核范围"
     billed = "不计费" if one.charge is None else f"计费 {_sum(one.charge, facts)}"
-    return f"状态码 {one.status}{latency}：{billed}；{judged}。"
+    queue = "" if one.queue is None else f"队列 {quoted(one.queue)} 中，"
+    return f"{queue}状态码 {one.status}{latency}：{billed}；{judged}。"
 
 
 def _tolerance(one: Tolerance, fact: Fact, facts: Facts) -> str:
@@ -147,9 +148,9 @@ def _tolerance(one: Tolerance, fact: Fact, facts: Facts) -> str:
 
 
 def _verdicts(one: Verdicts, fact: Fact, facts: Facts) -> str:
-    told = [f"第 {place} 个{'予以宽免' if is_forgiven else '予以返还'}" for place, is_forgiven in enumerate(one.within, 1)]
+    told = [f"第 {place} 个{'予以宽免' if is_forgiven else '触发返还'}" for place, is_forgiven in enumerate(one.within, 1)]
     over = "予以宽免" if one.is_over_forgiven else "予以返还"
-    return f"某月未超出容限的未达标时段：{'，'.join(told)}。超限时段即使是第 1 个，也{over}。"
+    return f"某月未超出容限的未达标时段：{'，'.join(told)}。超出容限的时段，即使是当月第 1 个，也{over}。"
 
 
 def _alert(one: Alert, fact: Fact, facts: Facts) -> str:
@@ -164,15 +165,16 @@ def _credit(one: Credit, fact: Fact, facts: Facts) -> str:
         price = f"{rate_text(line.rate)} ÷ 1,000,000 × {exact_text(line.multiplier)}"
         amount = _money(line.amount_minor, facts)
         lines.append(f"{KINDS[line.token]} Token {one.factor} × {grouped_count(count)} × {price}，一行 {amount}")
-    given = f"失败的请求有 {_tokens(counts)}"
+    queue = "" if one.queue is None else f"队列 {quoted(one.queue)} 中"
+    given = f"{queue}失败的请求有 {_tokens(counts)}"
     if one.latency_us is not None:
-        given = f"延迟 {duration(one.latency_us)}的请求有 {_tokens(counts)}，已计费 {_money(one.charged, facts)}"
+        given = f"{queue}延迟 {duration(one.latency_us)}的请求有 {_tokens(counts)}，已计费 {_money(one.charged, facts)}"
     return f"在予以返还的时段内，{given}，返还：{'；'.join(lines)}。"
 
 
 def _capped(one: Capped, fact: Fact, facts: Facts) -> str:
     back, remain = _money(one.taken_back, facts), _money(-one.credits - one.taken_back, facts)
-    return f"费用 {_money(one.charges, facts)}、返还 {_money(-one.credits, facts)} 的，依上限收回 {back}，实际返还 {remain}。"
+    return f"费用 {_money(one.charges, facts)}、返还 {_money(-one.credits, facts)} 的，依上限扣回 {back}，实际返还 {remain}。"
 
 
 ILLUSTRATIONS: Mapping[type[Illustration], Callable[[Any, Fact, Facts], str]] = {

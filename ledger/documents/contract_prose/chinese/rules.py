@@ -39,12 +39,19 @@ def _definition(fact: Fact, facts: Facts) -> str:
     )
 
 
+def _is_outside_unmeasured(facts: Facts) -> bool:
+    """Whether a success without a latency is outside the objective."""
+    return bool(facts.of(FactCode.MISSING_LATENCY)["objective"] == "exclude")
+
+
 def _promise(fact: Fact, facts: Facts) -> str:
     scope = {"model": "每个模型（各自单独考核）", "contract": "所有模型（合并考核）"}[fact["scope"]]
     percentile, target = number_text(fact["percentile"]), duration(fact["target"])
+    late = "延迟超过目标或者失败的" if _is_outside_unmeasured(facts) else "延迟超过目标、没有延迟数据或者失败的"
     return (
-        f"服务承诺：在每个考核时段内，{scope}在考核范围内的请求至少有 {percentile}% 达到 {target}的延迟目标（P{percentile}，最近秩法）。"
-        f"考核范围内的请求，延迟不超过 {target}的为达到目标；延迟超过目标、没有延迟数据或者失败的，均为逾时。"
+        f"服务承诺：在每个考核时段内，{scope}在考核范围内的请求至少有 {percentile}% 达到 {target}的延迟目标（P{percentile}，最近秩法，"
+        f"即按由快到慢排列第 {percentile}% 位的请求）。"
+        f"考核范围内的请求，延迟不超过 {target}的为达到目标；{late}，均为逾时。"
         "不符合本承诺的考核时段为未达标时段。"
     )
 
@@ -147,22 +154,24 @@ def _async(fact: Fact, facts: Facts) -> str:
     compared = {"<": "少于", "<=": "不多于", ">": "多于", ">=": "不少于"}[sign]
     evidence = "且响应带有标头 “X-Async-Processing: true” 的" if fact["evidence"] else "的（无需证据）"
     return (
-        f"豁免 {fact['place']}，异步处理：成功或被客户端取消的请求，输入 Token {compared} {tokens} 个{evidence}，予以豁免。如予计费，"
-        f"按{_price(fact['multiplier'])}计价。"
+        f"豁免 {fact['place']}，异步处理：成功或被客户端取消的请求，输入 Token（含缓存命中的）{compared} {tokens} 个{evidence}，予以豁免。"
+        f"如予计费，按{_price(fact['multiplier'])}计价。"
     )
 
 
 def _cold_start(fact: Fact, facts: Facts) -> str:
     limit, longest = number_text(fact["limit"]), duration(fact["max_duration"])
+    starts = {"0": "没有冷启动可获豁免", "1": "每个当地日的首次冷启动"}.get(limit, f"每个当地日的前 {limit} 次冷启动")
     return (
-        f"豁免 {fact['place']}，冷启动：每个当地日的前 {limit} 次冷启动，其成功或被客户端取消的请求，在该次冷启动的首个请求之后 "
+        f"豁免 {fact['place']}，冷启动：{starts}，其成功或被客户端取消的请求，在该次冷启动的首个请求之后 "
         f"{longest}之内（恰为 {longest}的包括在内）收到的，予以豁免。注明同一冷启动的请求，"
         f"或者在所用模型的同一次有记录的加载期间等待的请求，属于同一次冷启动。如予计费，按{_price(fact['multiplier'])}计价。"
     )
 
 
 def _success(fact: Fact, facts: Facts) -> str:
-    return "HTTP 状态码为 200–299 的请求为成功：予以计费；有延迟数据的，计入考核范围。"
+    unknown = "、没有延迟数据" if _is_outside_unmeasured(facts) else ""
+    return f"HTTP 状态码为 200–299 的请求为成功：予以计费；除被豁免、所在队列不在考核范围内{unknown}的以外，计入考核范围。"
 
 
 def _failure(fact: Fact, facts: Facts) -> str:
@@ -171,10 +180,11 @@ def _failure(fact: Fact, facts: Facts) -> str:
 
 def _cancelled(fact: Fact, facts: Facts) -> str:
     billed = {
-        "produced": "按截至关闭时已产生的 Token 计费：延迟超过目标的按其档位计价，否则按基准单价的 1 倍计价，两者均适用其队列的系数",
+        "produced": "按其输入 Token 及截至断开时已产生的输出 Token 计费："
+        "延迟超过目标的按其档位计价，否则按基准单价的 1 倍计价，两者均适用其队列的系数",
         "nothing": "不计费",
     }[fact["bill"]]
-    return f"被客户端关闭的请求（HTTP 状态码 499）{billed}；{LATE[fact['objective']]}。没有延迟数据的，以端到端延迟代替。"
+    return f"客户端主动断开的请求（HTTP 状态码 499）{billed}；{LATE[fact['objective']]}。没有延迟数据的，以端到端延迟代替。"
 
 
 def _budget(fact: Fact, facts: Facts) -> str:
@@ -186,9 +196,10 @@ def _budget(fact: Fact, facts: Facts) -> str:
 
 def _tolerance(fact: Fact, facts: Facts) -> str:
     percentile = number_text(facts.of(FactCode.PROMISE)["percentile"])
+    unmeasured = "失败的请求" if _is_outside_unmeasured(facts) else "失败的或者没有延迟数据的请求"
     return (
         f"容限为延迟目标的 {number_text(fact['up_to'])}。P{percentile} 超过容限的未达标时段为超限时段：不予宽免，也不占用错误预算。"
-        "失败的或者没有延迟数据的请求，视为超出任何容限。"
+        f"{unmeasured}，视为超出任何容限。"
     )
 
 
@@ -210,9 +221,11 @@ def _refund_value(fact: Fact, facts: Facts) -> str:
 
 def _refund_failed(fact: Fact, facts: Facts) -> str:
     if fact["failed"] == "none":
-        return "失败的请求没有返还。"
+        return "对失败的请求不予返还。"
     factor = number_text(facts.of(FactCode.REFUND)["tokens"])
-    return f"此外，该时段内视为逾时的失败请求，按其输入 Token 数（含缓存命中的）的 {factor} 倍，以基准单价返还。"
+    return (
+        f"此外，对予以返还的时段内视为逾时的失败请求，按其输入 Token 数（含缓存命中的）的 {factor} 倍返还，均按未命中缓存的输入单价计价。"
+    )
 
 
 def _refund_tax(fact: Fact, facts: Facts) -> str:
@@ -224,7 +237,7 @@ def _refund_tax(fact: Fact, facts: Facts) -> str:
 def _cap(fact: Fact, facts: Facts) -> str:
     if fact["cap"] is None:
         return "返还没有上限。"
-    return f"每月返还以当月费用（不含补足最低消费的一行）的 {number_text(fact['cap'])} 为上限，超出部分以一行收回。"
+    return f"每月返还以当月费用（不含补足最低消费的一行）的 {number_text(fact['cap'])} 为上限，超出部分另列一行扣回。"
 
 
 def _queue_words(queues: Iterable[str]) -> str:

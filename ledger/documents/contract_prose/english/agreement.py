@@ -81,7 +81,10 @@ def _minimum(fact: Fact, facts: Facts) -> str:
     if fact["minimum"] is None:
         return "There is no minimum commitment."
     minimum = f"{number_text(fact['minimum'])} {currency_of(facts)}"
-    return f"The charges of a month are at least {minimum}, whole or part of a month: if they are less, one line lifts them to it."
+    return (
+        f"The charges of a month are at least {minimum} before refunds and tax, whole or part of a month: if they are less, one line "
+        "lifts them to it."
+    )
 
 
 def _approvals(fact: Fact, facts: Facts) -> str:
@@ -186,9 +189,9 @@ SENTENCES: Mapping[FactCode, Say] = {
     FactCode.EFFECTIVE: _effective,
     FactCode.TIMEZONE: lambda fact, _: f"Days and months are those of the time zone {quoted(fact['timezone'])}.",
     FactCode.BILLING_PERIOD: lambda fact, _: (
-        f"What is billed is the calendar {fact['period']}. A request belongs to the day and month in which the gateway had it in full."
+        f"What is billed is the calendar {fact['period']}. A request belongs to the day and month in which the gateway received it in full."
     ),
-    FactCode.GRACE: lambda fact, _: f"A month is settled for good {duration(fact['grace'])} after its end at the earliest.",
+    FactCode.GRACE: lambda fact, _: f"A month is settled finally {duration(fact['grace'])} after its end at the earliest.",
     FactCode.CORRECTIONS: _corrections,
     FactCode.CURRENCY: lambda fact, _: (
         f"The currency is {fact['currency']}; its amounts have {fact['digits'] or 'no'} digit{plural(fact['digits'])} after the point."

@@ -138,21 +138,22 @@ def _cold_start_cases(one: ColdStartCases, fact: Fact, facts: Facts) -> str:
 
 
 def _judged(one: Judged, fact: Fact, facts: Facts) -> str:
-    latency = "" if one.latency_us is None else f" after {duration(one.latency_us)}"
+    latency = "" if one.latency_us is None else f" with a latency of {duration(one.latency_us)}"
     judged = "in the objective, late" if one.late else "in the objective, not late" if one.in_objective else "outside the objective"
     billed = "not billed" if one.charge is None else f"billed {_sum(one.charge, facts)}"
-    return f"Status {one.status}{latency}: {billed}; {judged}."
+    status = f"Status {one.status}" if one.queue is None else f"In the queue {quoted(one.queue)}, status {one.status}"
+    return f"{status}{latency}: {billed}; {judged}."
 
 
 def _tolerance(one: Tolerance, fact: Fact, facts: Facts) -> str:
-    limit, beyond = ("over" if is_over else "within it" for is_over in (one.limit_over, one.beyond_over))
+    limit, beyond = ("beyond it" if is_over else "within it" for is_over in (one.limit_over, one.beyond_over))
     return f"A latency of exactly {duration(one.limit_us)} is {limit}; one of {duration(one.limit_us + 1)} is {beyond}."
 
 
 def _verdicts(one: Verdicts, fact: Fact, facts: Facts) -> str:
     told = [f"{place} is {'forgiven' if is_forgiven else 'refunded'}" for place, is_forgiven in enumerate(one.within, 1)]
     over = "forgiven" if one.is_over_forgiven else "refunded"
-    return f"Of the breaches of a month within the tolerance, number {and_list(told)}. A breach that is over, even as the first, is {over}."
+    return f"Of the breaches of a month within the tolerance, number {and_list(told)}. A breach beyond it, even as the first, is {over}."
 
 
 def _alert(one: Alert, fact: Fact, facts: Facts) -> str:
@@ -167,9 +168,10 @@ def _credit(one: Credit, fact: Fact, facts: Facts) -> str:
         price = f"{rate_text(line.rate)} ÷ 1,000,000 × {exact_text(line.multiplier)}"
         amount = _money(line.amount_minor, facts)
         lines.append(f"{one.factor} × {grouped_count(count)} × {price}, a line of {amount} for {KINDS[line.token]} tokens")
-    given = f"Failed requests with {_tokens(counts)}"
+    queue = "" if one.queue is None else f" in the queue {quoted(one.queue)}"
+    given = f"Failed requests{queue} with {_tokens(counts)}"
     if one.latency_us is not None:
-        given = f"{_tokens(counts)} of requests at {duration(one.latency_us)}, charged {_money(one.charged, facts)},"
+        given = f"{_tokens(counts)} of requests{queue} at {duration(one.latency_us)}, charged {_money(one.charged, facts)},"
     return f"{given} give back in a refunded window {'; '.join(lines)}."
 
 

@@ -35,13 +35,19 @@ def _definition(fact: Fact, facts: Facts) -> str:
     )
 
 
+def _is_outside_unmeasured(facts: Facts) -> bool:
+    """Whether a success without a latency is outside the objective."""
+    return bool(facts.of(FactCode.MISSING_LATENCY)["objective"] == "exclude")
+
+
 def _promise(fact: Fact, facts: Facts) -> str:
     scope = {"model": "for each model by itself", "contract": "for all models together"}[fact["scope"]]
     percentile, target = number_text(fact["percentile"]), duration(fact["target"])
+    above = "is above it or" if _is_outside_unmeasured(facts) else "is above it, if it has no latency, or"
     return (
         f"The promise: in every window, {scope}, at least {percentile}% of the requests in the objective meet the target of {target} "
         f"(P{percentile}, by nearest rank). A request in the objective meets it if its latency is {target} or less; it is late if its "
-        "latency is above it, if it has no latency, or if it failed. A window that does not keep the promise is a breach."
+        f"latency {above} if it failed. A window that does not keep the promise is a breach."
     )
 
 
@@ -163,8 +169,8 @@ def _async(fact: Fact, facts: Facts) -> str:
     compared = {"<": "fewer than", "<=": "at most", ">": "more than", ">=": "at least"}[sign]
     evidence = "whose answer carried the header X-Async-Processing: true" if fact["evidence"] else "for which no evidence is needed"
     return (
-        f"Exemption {fact['place']}, asynchronous processing: a success or cancelled request with {compared} {tokens} input tokens, "
-        f"{evidence}. If it is billed, it costs {_price(fact['multiplier'])}."
+        f"Exemption {fact['place']}, asynchronous processing: a successful or cancelled request with {compared} {tokens} input tokens, "
+        f"cached ones included, {evidence}. If it is billed, it costs {_price(fact['multiplier'])}."
     )
 
 
@@ -172,14 +178,15 @@ def _cold_start(fact: Fact, facts: Facts) -> str:
     limit, longest = number_text(fact["limit"]), duration(fact["max_duration"])
     starts = {"0": "no cold start", "1": "the first cold start"}.get(limit, f"the first {limit} cold starts")
     return (
-        f"Exemption {fact['place']}, cold start: {starts} of each local day, each with its successes and cancelled requests that are "
+        f"Exemption {fact['place']}, cold start: {starts} of each local day, with its successful and cancelled requests that are "
         f"received up to {longest} after the first of them (exactly {longest} is included). Requests that name the same cold start, or "
         f"that waited during the same recorded load of their model, share one. If they are billed, they cost {_price(fact['multiplier'])}."
     )
 
 
 def _success(fact: Fact, facts: Facts) -> str:
-    return "A request with an HTTP status of 200–299 is a success: it is billed and, if its latency is known, in the objective."
+    unless = "it is exempt, has no latency or its queue is" if _is_outside_unmeasured(facts) else "it is exempt or its queue is"
+    return f"A request with an HTTP status of 200–299 is a success: it is billed, and in the objective unless {unless} outside it."
 
 
 def _failure(fact: Fact, facts: Facts) -> str:
@@ -188,8 +195,8 @@ def _failure(fact: Fact, facts: Facts) -> str:
 
 def _cancelled(fact: Fact, facts: Facts) -> str:
     billed = {
-        "produced": "is billed for the tokens produced until then: by its tier if its latency is above the target, else at 1 times the "
-        "base rates, each with the multiplier of its queue. It",
+        "produced": "is billed for its input tokens and for the output tokens produced until then: by its tier if its latency is "
+        "above the target, else at 1 times the base rates, each with the multiplier of its queue. It",
         "nothing": "is not billed. It",
     }[fact["bill"]]
     waited = "If its latency is not known, its end-to-end time stands in."
@@ -210,9 +217,10 @@ def _budget(fact: Fact, facts: Facts) -> str:
 def _tolerance(fact: Fact, facts: Facts) -> str:
     percentile = number_text(facts.of(FactCode.PROMISE)["percentile"])
     up_to = number_text(fact["up_to"])
+    unmeasured = "A request that failed" if _is_outside_unmeasured(facts) else "A request that failed or has no latency"
     return (
-        f"The tolerance is {up_to} of the target. A breach whose P{percentile} is above it is over: it is not forgiven and uses no "
-        "budget. A request that failed or has no latency counts as above any tolerance."
+        f"The tolerance is {up_to} of the target. A breach whose P{percentile} is above it is beyond the tolerance: it is not forgiven and "
+        f"uses no budget. {unmeasured} counts as above any tolerance."
     )
 
 
@@ -224,7 +232,7 @@ def _alert(fact: Fact, facts: Facts) -> str:
 def _refund(fact: Fact, facts: Facts) -> str:
     whose = {"late_requests": "late successes", "window": "successes in the objective, late or not"}[fact["of"]]
     return (
-        f"For every breach that is not forgiven, a refund gives the customer back {number_text(fact['tokens'])} × the tokens of the "
+        f"For every breach that is not forgiven, a refund gives the customer back {number_text(fact['tokens'])} times the tokens of the "
         f"window's {whose}. Cancelled requests are not refunded."
     )
 
@@ -240,8 +248,8 @@ def _refund_failed(fact: Fact, facts: Facts) -> str:
         return "Nothing is given back for requests that failed."
     factor = number_text(facts.of(FactCode.REFUND)["tokens"])
     return (
-        f"Besides, a refund gives back {factor} × the input tokens, cached ones included, of the failed requests that count as late in "
-        "the window, at the base rate."
+        f"Besides, a refund gives back {factor} times the input tokens, cached ones included, of the failed requests that count as late "
+        "in the window, all at the base rate of input tokens that were not cached."
     )
 
 
