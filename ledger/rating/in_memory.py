@@ -1,4 +1,4 @@
-"""A few requests classified in memory, without a server: the plan that settles real months, over constant rows.
+"""A few requests classified in memory, without a server: the plan that settles real months, over rows made for it.
 
 Takes contracts with the requests that each is asked about, gives what becomes of each. Source: specification, sections 4 and 10.
 """
@@ -14,6 +14,7 @@ from sqlglot import exp
 from ledger.contract.model import Contract
 from ledger.rating import sql
 from ledger.rating.classified import ClassifiedRequest, classify_requests
+from ledger.rating.duckdb import Microseconds
 from ledger.rating.plan import Breaker, Coverage, plans_of
 from ledger.settlement.calendar import DAY
 
@@ -55,14 +56,18 @@ Answer = tuple[ClassifiedRequest, ...]  # in the order of the requests
 def classify(questions: Sequence[Question]) -> list[Answer]:
     """What becomes of the requests of each question. Raises DefinitionTooLarge."""
     classified: dict[str, ClassifiedRequest] = {}
-    # Breakers belong to a plan and not to an account, so questions with other breakers need plans of their own.
-    for breakers in dict.fromkeys(question.breakers for question in questions):
-        numbered = {str(number): one for number, one in enumerate(questions) if one.breakers == breakers}
-        # Each question has an account and a contract of its own. Contracts with equal terms share a plan all the same.
-        contracts = {(number, one.contract.version): one.contract for number, one in numbered.items()}
-        coverage = [_coverage(number, one) for number, one in numbered.items()]
-        with duckdb.connect() as memory:
-            classified |= classify_requests(memory, plans_of(contracts, coverage, breakers, (), _rows(numbered), by_request=True))
+    # Each question has an account and a contract of its own. Contracts with equal terms share a plan all the same.
+    numbered = {str(number): one for number, one in enumerate(questions)}
+    contracts = {(number, one.contract.version): one.contract for number, one in numbered.items()}
+    with duckdb.connect() as memory:
+        # Kept once: there is a plan for each distinct terms, and it names its source more than once.
+        kept = exp.Create(this=exp.to_table(_REQUESTS), kind="TABLE", expression=_rows(numbered))
+        memory.execute(kept.sql(Microseconds, copy=False))
+        source = sql.everything(_REQUESTS, [name for name, _ in _COLUMNS])
+        # Breakers belong to a plan and not to an account, so questions with other breakers need plans of their own.
+        for breakers in dict.fromkeys(question.breakers for question in questions):
+            coverage = [_coverage(number, one) for number, one in numbered.items() if one.breakers == breakers]
+            classified |= classify_requests(memory, plans_of(contracts, coverage, breakers, (), source, by_request=True))
     return [
         tuple(classified[_request_id(str(number), place)] for place in range(len(question.requests)))
         for number, question in enumerate(questions)
@@ -75,6 +80,7 @@ def _coverage(number: str, question: Question) -> Coverage:
     return Coverage(account=number, contract_id=number, version=question.contract.version, start=start, end=end)
 
 
+_REQUESTS = "made_up_request"
 _COLUMNS = [
     *(("account", "text"), ("request_id", "text"), ("revision", "int"), ("received_at", "timestamptz")),
     *((one.name, "bigint") for one in fields(Request) if one.name.endswith(("_us", "_tokens"))),
