@@ -35,6 +35,7 @@ class FactCode(StrEnum):
     PAYMENT = "payment"
     MINIMUM = "minimum_commitment"
     APPROVALS = "require_approvals"
+    MODEL_OF_REQUEST = "models.of_request"
     SERVED_AS = "models.served_as"  # by model
     RATES = "models.rates"  # by model
     VARIANT = "models.variant"  # by model and variant
@@ -48,6 +49,7 @@ class FactCode(StrEnum):
     OVERLOAD = "objective.max_requests"
     TIER = "pricing.tier"  # by tier
     MISSING_LATENCY = "pricing.missing_latency"
+    QUEUE_OF_REQUEST = "queues.of_request"
     QUEUE = "queues.queue"  # by queue
     EXEMPTIONS = "exemptions"
     CIRCUIT_BREAKER = "exemptions.circuit_breaker"  # by place among its kind
@@ -76,6 +78,23 @@ class Written(Generic[Value]):
 
     value: Value
     text: str = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listed:
+    """Names in the order of the file, which says nothing: two are equal if they hold the same names.
+
+    >>> Listed(("b", "a")) == Listed(("a", "b")), Listed(("a",)) == Listed(("b",))
+    (True, False)
+    """
+
+    names: tuple[str, ...]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Listed) and set(self.names) == set(other.names)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.names))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

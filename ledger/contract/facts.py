@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger.contract.diagnostic import Path
-from ledger.contract.fact import Fact, FactCode, Value, Written
+from ledger.contract.fact import Fact, FactCode, Listed, Value, Written
 from ledger.contract.model import Async, CircuitBreaker, ColdStart, Contract, Example, ExampleEvent, Exemption
 from ledger.contract.scalar import Threshold, currency_digits, duration_text
 
@@ -27,12 +27,12 @@ def facts_of(contract: Contract, texts: object) -> tuple[Fact, ...]:
     return tuple(fact for name in _in_order_of_file(list(by_section), texts) for fact in by_section[name])
 
 
-def _in_order_of_file(sections: list[str], texts: object) -> list[str]:
-    written = [str(key) for key in texts if key in sections] if isinstance(texts, dict) else []
-    order = list(written)
-    for place, name in enumerate(sections):
+def _in_order_of_file(keys: list[str], texts: object) -> list[str]:
+    """The keys as the file orders them, one that it leaves out behind the one that it follows here."""
+    order = [str(key) for key in texts if key in keys] if isinstance(texts, dict) else []
+    for place, name in enumerate(keys):
         if name not in order:
-            order.insert(order.index(sections[place - 1]) + 1 if place else 0, name)
+            order.insert(order.index(keys[place - 1]) + 1 if place else 0, name)
     return order
 
 
@@ -103,13 +103,14 @@ def _money(source: _Source) -> Iterator[Fact]:
     yield Fact(code=FactCode.PAYMENT, path=("payment",), values=values)
     minimum = source.optional(contract.minimum_commitment, ("minimum_commitment",))
     yield Fact(code=FactCode.MINIMUM, path=("minimum_commitment",), values={"minimum": minimum})
-    yield Fact(code=FactCode.APPROVALS, path=("require_approvals",), values={"roles": frozenset(contract.require_approvals)})
+    yield Fact(code=FactCode.APPROVALS, path=("require_approvals",), values={"roles": Listed(contract.require_approvals)})
 
 
 def _models(source: _Source) -> Iterator[Fact]:
+    yield Fact(code=FactCode.MODEL_OF_REQUEST, path=("models",))
     for name, model in source.contract.models.items():
         path: Path = ("models", name)
-        served = frozenset(model.served_as or (name,))
+        served = Listed(model.served_as or (name,))
         yield Fact(code=FactCode.SERVED_AS, subject=(name,), path=(*path, "served_as"), values={"names": served})
         rates, at = model.per_million_tokens, (*path, "per_million_tokens")
         values = {kind: source.written(getattr(rates, kind), (*at, kind)) for kind in ("input", "cached_input", "output")}
@@ -148,7 +149,7 @@ def _objective(source: _Source) -> Iterator[Fact]:
         scope=objective.scope,
     )
     yield fact(FactCode.WINDOW, "window", window=objective.window)
-    yield fact(FactCode.QUEUES_JUDGED, "queues", queues=frozenset(objective.queues))
+    yield fact(FactCode.QUEUES_JUDGED, "queues", queues=Listed(objective.queues))
     minimum = source.written(objective.min_requests, (*at, "min_requests"))
     yield fact(FactCode.SMALL_WINDOWS, "min_requests", min_requests=minimum, small_windows=objective.small_windows)
     yield fact(FactCode.OVERLOAD, "max_requests", max_requests=source.optional(objective.max_requests, (*at, "max_requests")))
@@ -170,6 +171,7 @@ def _pricing(source: _Source) -> Iterator[Fact]:
 def _queues(source: _Source) -> Iterator[Fact]:
     """A way to combine says nothing without a multiplier, and what happens over a limit says nothing without a limit."""
     queues = source.contract.queues
+    yield Fact(code=FactCode.QUEUE_OF_REQUEST, path=("queues",))
     for name, queue in queues.by_name.items():
         path: Path = ("queues", name)
         multiplier = source.optional(queue.multiplier, (*path, "multiplier"))
@@ -198,7 +200,7 @@ def _exemption(source: _Source, exemption: Exemption, place: int, among_its_kind
     match exemption:
         case CircuitBreaker(queues=queues):
             code = FactCode.CIRCUIT_BREAKER
-            values |= {"queues": frozenset(queues)}
+            values |= {"queues": Listed(queues)}
         case Async(input_tokens=threshold, evidence=evidence):
             code = FactCode.ASYNC
             tokens = source.written(_tokens(threshold), (*path, "input_tokens"))
@@ -226,11 +228,14 @@ def _tokens(threshold: Threshold) -> tuple[int, int | None]:
 def _outcomes(source: _Source) -> Iterator[Fact]:
     outcomes = source.contract.outcomes
     yield Fact(code=FactCode.SUCCESS, path=("outcomes",))
-    for name in ("server_error", "rate_limited", "client_error"):
-        values = {"objective": getattr(outcomes, name).objective}
-        yield Fact(code=FactCode.FAILURE, subject=(name,), path=("outcomes", name), values=values)
-    values = {"bill": outcomes.cancelled.bill, "objective": outcomes.cancelled.objective}
-    yield Fact(code=FactCode.CANCELLED, path=("outcomes", "cancelled"), values=values)
+    written = source.texts.get("outcomes") if isinstance(source.texts, dict) else None
+    for name in _in_order_of_file(["server_error", "rate_limited", "client_error", "cancelled"], written):
+        path: Path = ("outcomes", name)
+        if name == "cancelled":
+            values = {"bill": outcomes.cancelled.bill, "objective": outcomes.cancelled.objective}
+            yield Fact(code=FactCode.CANCELLED, path=path, values=values)
+        else:
+            yield Fact(code=FactCode.FAILURE, subject=(name,), path=path, values={"objective": getattr(outcomes, name).objective})
 
 
 def _error_budget(source: _Source) -> Iterator[Fact]:

@@ -32,7 +32,7 @@ from ledger.settlement.settlement import totals_of
 from ledger.settlement.statement import LineKind, Verdict
 from ledger.settlement.windows import BreachedWindow, tolerated_of
 from ledger.workflows.illustrate_refunds import illustrate_refunds
-from ledger.workflows.illustrate_requests import Stage, illustrate_requests
+from ledger.workflows.illustrate_requests import Stage, illustrate_requests, is_any_forgiven
 
 MOST_BREACHES = 12  # that are counted one by one
 MOST_ALERTS = 1_000
@@ -100,6 +100,8 @@ def _windows(contract: Contract) -> Found:
 
 
 def _budget(contract: Contract, period: Period) -> Found:
+    if not is_any_forgiven(contract):
+        return
     allowed = contract.error_budget.breaches
     within, over = (_breach(period, over_limit=over_limit) for over_limit in (0, 1))
     if allowed <= MOST_BREACHES:

@@ -31,7 +31,7 @@ def illustrate_refunds(stage: Stage, period: Period) -> Iterator[tuple[Identity,
             yield (
                 (code, ()),
                 Credit(
-                    queue=stage.priced_queue,
+                    queue=stage.told_queue,
                     latency_us=measured_us,
                     tokens={"input": INPUT, "output": OUTPUT},
                     factor=contract.refund.tokens,

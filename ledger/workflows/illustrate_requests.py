@@ -79,9 +79,10 @@ class Stage:
         )
 
     @property
-    def priced_queue(self) -> str | None:
-        """The queue, if it changes the price."""
-        return None if _multiplier(self.contract, self.queue) is None else self.queue
+    def told_queue(self) -> str | None:
+        """The queue, if prices differ by queue."""
+        has_multiplier = any(queue.multiplier is not None for queue in self.contract.queues.by_name.values())
+        return self.queue if has_multiplier else None
 
     def request(self, latency_us: int | None, **others: Any) -> Request:
         """A request of this latency."""
@@ -127,7 +128,9 @@ class Stage:
     def priced(self, contract: Contract, latency_us: int, cell: Cell) -> Priced:
         """A request of this latency, priced."""
         tier, multiplier = band_and_multiplier(contract, cell)
-        return Priced(latency_us=latency_us, tier=tier, tier_multiplier=multiplier, charge=self.charge(contract, cell))
+        charge = self.charge(contract, cell)
+        is_in_queue = contract is not self.plain
+        return Priced(latency_us=latency_us, tier=tier, tier_multiplier=multiplier, charge=charge, is_in_queue=is_in_queue)
 
 
 def _multiplier(contract: Contract, queue: str) -> Decimal | None:
@@ -163,6 +166,11 @@ def _latencies(stage: Stage) -> Found:
             continue
         for (queue, prefill, decode), request in zip(measured, answer, strict=True):
             yield about, Measured(queue_us=queue, prefill_us=prefill, decode_us=decode, latency_us=request.latency_us)
+
+
+def is_any_forgiven(contract: Contract) -> bool:
+    """Whether a breach can be forgiven; else neither the budget nor the tolerance decides anything."""
+    return contract.error_budget.breaches > 0 and contract.error_budget.up_to > 1
 
 
 def representative_us(tier: Tier) -> int:
@@ -210,6 +218,8 @@ def _ask_edges(stage: Stage) -> None:
 
         stage.ask(about, [stage.alone(stage.plain, latency_us) for latency_us in (below_us, below_us + 1)], make)
     limit_us = terms_of(stage.plain).over_from_us - 1
+    if not is_any_forgiven(stage.contract):
+        return
     stage.ask(
         (FactCode.TOLERANCE, ()),
         [stage.alone(stage.plain, latency_us) for latency_us in (limit_us, limit_us + 1)],
@@ -311,7 +321,7 @@ def _ask_outcomes(stage: Stage) -> None:
             charge = stage.charge(stage.told, cell) if is_billed(stage.told, cell) else None
             return [
                 Judged(
-                    queue=stage.priced_queue, status=status, latency_us=latency_us, charge=charge, in_objective=cell.in_objective,
+                    queue=stage.told_queue, status=status, latency_us=latency_us, charge=charge, in_objective=cell.in_objective,
                     late=cell.late,
                 )
             ]  # fmt: skip

@@ -29,15 +29,17 @@ def under(numbers: dict[str, tuple[str, ...]], start: str) -> tuple[str, ...]:
 
 def test_both_sides_of_each_edge_are_told_with_the_price_of_a_request(tmp_path: Path) -> None:
     assert under(told(tmp_path), "Tier “slow”") == (
-        "A latency of exactly 300 ms is “standard” and meets the target; one of 300.001 ms is “slow” and is late.",
-        "A request with 1,000 input and 500 output tokens at 400 ms is “slow”: (1,000 × 2.00 + 500 × 8.00) ÷ 1,000,000 × 0.3 = 0.0018 CNY.",
+        "A latency of exactly 300 ms is in the tier “standard” and meets the target; one of 300.001 ms is in the tier “slow” and is late.",
+        "A request with 1,000 input and 500 output tokens at 400 ms is in the tier “slow”: (1,000 × 2.00 + 500 × 8.00) ÷ 1,000,000 × 0.3 "
+        "= 0.0018 CNY, without the multiplier of a queue.",
     )
 
 
 def test_an_edge_that_belongs_to_the_tier_above_it_is_told_so(tmp_path: Path) -> None:
     numbers = told(tmp_path, '"100ms .. 300ms"', '"100ms ..< 300ms"', '"> 300ms"', '">= 300ms"')
     assert under(numbers, "Tier “slow”")[0] == (
-        "A latency of 299.999 ms is “standard” and meets the target; one of exactly 300 ms is “slow” and meets the target."
+        "A latency of 299.999 ms is in the tier “standard” and meets the target; "
+        "one of exactly 300 ms is in the tier “slow” and meets the target."
     )
 
 
@@ -72,7 +74,7 @@ def test_an_edge_that_belongs_to_the_tier_above_it_is_told_so(tmp_path: Path) ->
         (
             "A success without",
             ["missing_latency: {multiplier: 1.0, objective: late}", "missing_latency: {multiplier: 50%, objective: exclude}"],
-            "Status 200: billed (1,000 × 2.00 + 500 × 8.00) ÷ 1,000,000 × 0.5 = 0.003 CNY; outside the objective.",
+            "In the queue “standard”, status 200: billed (1,000 × 2.00 + 500 × 8.00) ÷ 1,000,000 × 0.5 = 0.003 CNY; outside the objective.",
         ),
         (
             "There is a minimum",
@@ -106,6 +108,21 @@ def test_a_rule_has_its_worked_number(tmp_path: Path, start: str, edit: list[str
     assert expected in under(told(tmp_path, *edit), start.replace("There is a minimum", "The charges of a month"))
 
 
+@pytest.mark.parametrize("edit", [["up_to: 120%", "up_to: 100%"], ["breaches: 3", "breaches: 0"]], ids=["no tolerance", "no budget"])
+def test_where_nothing_is_forgiven_no_number_says_otherwise(tmp_path: Path, edit: list[str]) -> None:
+    numbers = told(tmp_path, *edit)
+    assert not any("forgiven" in one or "within" in one for under_sentence in numbers.values() for one in under_sentence)
+    assert not any("are forgiven" in sentence for sentence in numbers)
+
+
+def test_forty_exemptions_are_asked_of_one_table_of_requests(tmp_path: Path) -> None:
+    line = '  - {kind: async,           clause: "3.1", input_tokens: "> 20000", evidence: header, multiplier: 1.0}\n'
+    many = "".join(line.replace("20000", str(30_000 + place)) for place in range(40))
+    numbers = told(tmp_path, line, line + many)
+    (told_of_last,) = under(numbers, "Exemption 42, asynchronous")
+    assert told_of_last.startswith("Of such requests, one with 30,039 input tokens and the header is not exempt, one with 30,040")
+
+
 def test_the_wait_that_loses_the_multiplier_is_told_to_the_microsecond(tmp_path: Path) -> None:
     assert under(told(tmp_path), "The queue “vip”")[-1] == (
         "In the tier “slow”: after a wait of exactly 500 ms the multiplier is 0.9, of 500.001 ms it is 0.3, of an unknown wait 0.3."
@@ -119,9 +136,9 @@ def test_a_definition_that_no_engine_can_compute_has_no_worked_number(tmp_path: 
 
 
 def test_a_refund_is_shown_as_its_lines(tmp_path: Path) -> None:
-    assert under(told(tmp_path, "valued_at: charged_rate", "valued_at: base_rate"), "These tokens") == (
-        "1,000,000 input and 500,000 output tokens of requests at 400 ms, charged 1.80 CNY, give back in a refunded window "
-        "2 × 1,000,000 × 2.00 ÷ 1,000,000 × 1, a line of -4.00 CNY for input tokens; "
+    assert under(told(tmp_path, "valued_at: charged_rate", "valued_at: base_rate"), "The tokens of a refund") == (
+        "1,000,000 input and 500,000 output tokens of requests in the queue “standard” at 400 ms, charged 1.80 CNY, give back in a "
+        "refunded window 2 × 1,000,000 × 2.00 ÷ 1,000,000 × 1, a line of -4.00 CNY for input tokens; "
         "2 × 500,000 × 8.00 ÷ 1,000,000 × 1, a line of -8.00 CNY for output tokens.",
     )
 

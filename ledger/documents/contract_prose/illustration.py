@@ -92,12 +92,13 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Priced:
-    """A request of this latency, the multiplier of its tier, and what it costs in its queue and variant."""
+    """A request of this latency, the multiplier of its tier, and what it costs in its queue (if it `is_in_queue`) and variant."""
 
     latency_us: int
     tier: str
     tier_multiplier: Decimal
     charge: Charge
+    is_in_queue: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,7 @@ class BreakerCases:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
     """What becomes of a request that failed, was cancelled or has no latency. `latency_us` None: unknown, or it does not matter. `queue` is
-    the one whose multiplier its price has, if any."""
+    its queue, where the price depends on it."""
 
     queue: str | None
     status: int
@@ -172,8 +173,8 @@ class Alert:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credit:
-    """A refund of these tokens, which were charged so much, in minor units. `latency_us` None: the requests failed. `queue` is the one
-    whose multiplier the price has, if any."""
+    """A refund of these tokens, which were charged so much, in minor units. `latency_us` None: the requests failed. `queue` is their
+    queue, where the price depends on it."""
 
     queue: str | None
     latency_us: int | None

@@ -80,7 +80,7 @@ def _minimum(fact: Fact, facts: Facts) -> str:
 
 
 def _approvals(fact: Fact, facts: Facts) -> str:
-    return f"本版本须经 {names(fact['roles'])} 批准。" if fact["roles"] else "本文件不要求批准。"
+    return f"本版本须经 {names(fact['roles'].names)} 批准。" if fact["roles"].names else "本文件不要求批准。"
 
 
 def _rates(fact: Fact, facts: Facts) -> str:
@@ -142,9 +142,11 @@ def _example(fact: Fact, facts: Facts) -> str:
     given += [_window(one, percentile) for one in fact["windows"]]
     expected = []
     if fact["band"] is not None:
-        expected.append(f"计价依据为{'、'.join(BANDS.get(band) or quoted(band) for band in fact['band'])}")
+        bands = [BANDS.get(band) or quoted(band) for band in fact["band"]]
+        expected.append(f"计价依据{_in_turn(bands)}为{'、'.join(bands)}")
     if fact["multiplier"] is not None:
-        expected.append(f"计价系数 {'、'.join('无' if one is None else number_text(one) for one in fact['multiplier'])}")
+        multipliers = ["无" if one is None else number_text(one) for one in fact["multiplier"]]
+        expected.append(f"计价系数{_in_turn(multipliers)}为 {'、'.join(multipliers)}")
     if fact["objective"] is not None:
         expected.append(f"考核{_in_turn(fact['objective'])}为{'、'.join(IN_OBJECTIVE[one] for one in fact['objective'])}")
     if fact["charge"] is not None:
@@ -157,7 +159,7 @@ def _example(fact: Fact, facts: Facts) -> str:
 SENTENCES: Mapping[FactCode, Say] = {
     FactCode.SCHEMA: lambda fact, _: f"本文件采用合同语言 {quoted(fact['schema'])}。",
     FactCode.ID: lambda fact, _: f"本合同的编号为 {quoted(fact['id'])}。",
-    FactCode.VERSION: lambda fact, _: f"本文件为其第 {fact['version']} 版。",
+    FactCode.VERSION: lambda fact, _: f"本文件为合同的第 {fact['version']} 版。",
     FactCode.REPLACES: lambda fact, _: (
         "本版本不替代任何先前版本。"
         if fact["replaces"] is None
@@ -180,8 +182,11 @@ SENTENCES: Mapping[FactCode, Say] = {
     FactCode.PAYMENT: _payment,
     FactCode.MINIMUM: _minimum,
     FactCode.APPROVALS: _approvals,
+    FactCode.MODEL_OF_REQUEST: lambda fact, _: (
+        "服务名称不属于合同任何模型的请求，不会按零价计费：应予计费或者计入考核范围的，在更正之前不结算其所属月份。"
+    ),
     FactCode.SERVED_AS: lambda fact, _: (
-        f"遥测数据所载服务名称为 {names(fact['names'], '或')} 的请求，即为对模型 {quoted(fact.subject[0])} 的请求。"
+        f"遥测数据所载服务名称为 {names(fact['names'].names, '或')} 的请求，即为对模型 {quoted(fact.subject[0])} 的请求。"
     ),
     FactCode.RATES: _rates,
     FactCode.VARIANT: _variant,

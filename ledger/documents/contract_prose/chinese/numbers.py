@@ -5,6 +5,7 @@ from typing import Any
 
 from ledger.contract.fact import Fact, FactCode, Facts
 from ledger.documents.contract_prose.chinese.words import KINDS, and_list, currency_of, duration
+from ledger.documents.contract_prose.conditions import is_price_of_queue
 from ledger.documents.contract_prose.figures import exact_text, quoted, rate_text
 from ledger.documents.contract_prose.illustration import (
     Alert,
@@ -90,8 +91,8 @@ def _edge(one: Edge, fact: Fact, facts: Facts) -> str:
     late = {True: "为逾时", False: "达到目标"}
     exactly = ("恰为", "为") if one.is_written_below else ("为", "恰为")
     return (
-        f"延迟{exactly[0]} {duration(one.below_us)}的属于 {quoted(one.below_tier)}，{late[one.below_late]}；{exactly[1]} "
-        f"{duration(one.above_us)}的属于 {quoted(one.above_tier)}，{late[one.above_late]}。"
+        f"延迟{exactly[0]} {duration(one.below_us)}的属于档位 {quoted(one.below_tier)}，{late[one.below_late]}；{exactly[1]} "
+        f"{duration(one.above_us)}的属于档位 {quoted(one.above_tier)}，{late[one.above_late]}。"
     )
 
 
@@ -100,7 +101,8 @@ def _priced(one: Priced, fact: Fact, facts: Facts) -> str:
     instead = ""
     if charge.multiplier != one.tier_multiplier:
         instead = f"，系数为 {exact_text(charge.multiplier)} 而非 {exact_text(one.tier_multiplier)}"
-    return f"某请求有 {tokens}，延迟 {duration(one.latency_us)}，属于 {quoted(one.tier)}{instead}：{_sum(charge, facts)}。"
+    queue = "" if one.is_in_queue or not is_price_of_queue(facts) else "（未计队列的系数）"
+    return f"某请求有 {tokens}，延迟 {duration(one.latency_us)}，属于档位 {quoted(one.tier)}{instead}：{_sum(charge, facts)}{queue}。"
 
 
 def _waits(one: Waits, fact: Fact, facts: Facts) -> str:

@@ -16,6 +16,13 @@ from ledger.documents.contract_prose.chinese.words import (
     duration,
     names,
 )
+from ledger.documents.contract_prose.conditions import (
+    is_budget_empty,
+    is_nothing_tolerated,
+    is_price_of_queue,
+    is_standard_declared,
+    is_unmeasured_outside,
+)
 from ledger.documents.contract_prose.figures import comparison_parts, is_share, number_text, quoted, span_parts
 from ledger.documents.contract_prose.prose import Say
 
@@ -39,19 +46,14 @@ def _definition(fact: Fact, facts: Facts) -> str:
     )
 
 
-def _is_outside_unmeasured(facts: Facts) -> bool:
-    """Whether a success without a latency is outside the objective."""
-    return bool(facts.of(FactCode.MISSING_LATENCY)["objective"] == "exclude")
-
-
 def _promise(fact: Fact, facts: Facts) -> str:
     scope = {"model": "每个模型（各自单独考核）", "contract": "所有模型（合并考核）"}[fact["scope"]]
     percentile, target = number_text(fact["percentile"]), duration(fact["target"])
-    late = "延迟超过目标或者失败的" if _is_outside_unmeasured(facts) else "延迟超过目标、没有延迟数据或者失败的"
+    unmeasured = "" if is_unmeasured_outside(facts) else "（包括没有延迟数据的）"
     return (
         f"服务承诺：在每个考核时段内，{scope}在考核范围内的请求至少有 {percentile}% 达到 {target}的延迟目标（P{percentile}，最近秩法，"
-        f"即按由快到慢排列第 {percentile}% 位的请求）。"
-        f"考核范围内的请求，延迟不超过 {target}的为达到目标；{late}，均为逾时。"
+        f"即由快到慢排列时处于第 {percentile}% 位的请求的延迟）。"
+        f"考核范围内的请求，未失败且延迟不超过 {target}的为达到目标；其余{unmeasured}均为逾时。"
         "不符合本承诺的考核时段为未达标时段。"
     )
 
@@ -69,9 +71,10 @@ def _window(fact: Fact, facts: Facts) -> str:
 
 
 def _queues_judged(fact: Fact, facts: Facts) -> str:
-    others = {one.subject[0] for one in facts.every(FactCode.QUEUE)} - fact["queues"]
+    judged = fact["queues"].names
+    others = [one.subject[0] for one in facts.every(FactCode.QUEUE) if one.subject[0] not in judged]
     outside = f"{_queue_words(others)}的请求不在考核范围内" if others else "没有队列在考核范围之外"
-    return f"考核范围包括{_queue_words(fact['queues'])}的请求；{outside}；被豁免的请求一律不在考核范围内。"
+    return f"考核范围包括{_queue_words(judged)}的请求；{outside}；被豁免的请求一律不在考核范围内。"
 
 
 def _small_windows(fact: Fact, facts: Facts) -> str:
@@ -84,7 +87,10 @@ def _small_windows(fact: Fact, facts: Facts) -> str:
     if window == "month":
         return small + "自然月无法合并，因此小样本时段不予考核，仅作为样本不足报告。"
     who = {"model": "、同一模型", "contract": ""}[facts.of(FactCode.PROMISE)["scope"]]
-    return small + f"同一当地日{who}的所有小样本时段合并为一个时段，合计不少于 {requests} 个请求的予以考核，否则仅作为样本不足报告。"
+    return small + (
+        f"同一当地日{who}的所有小样本时段，合计不少于 {requests} 个请求的，合并为一个止于当日结束的时段予以考核；未达标的，"
+        f"计为一个未达标时段，且仅包含小样本时段的请求。合计少于 {requests} 个请求的，仅作为样本不足报告。"
+    )
 
 
 def _overload(fact: Fact, facts: Facts) -> str:
@@ -106,16 +112,26 @@ def _span_words(text: str) -> str:
             return f"{ {'<': '低于', '<=': '不超过', '>': '高于', '>=': '不低于'}[sign] } {words[0]}"
 
 
-def _price(number: Written[Decimal]) -> str:
-    return f"基准单价的 {number_text(number)} " if is_share(number) else f"基准单价的 {number_text(number)} 倍"
+def _price(number: Written[Decimal], facts: Facts, queues: Iterable[str] | None = None) -> str:
+    """What a request costs, in one of these queues or in any."""
+    queue = "（未计队列的系数）" if is_price_of_queue(facts, queues) else ""
+    return f"基准单价的 {number_text(number)}{queue or ' '}" if is_share(number) else f"基准单价的 {number_text(number)} 倍{queue}"
 
 
 def _tier(fact: Fact, facts: Facts) -> str:
-    return f"档位 {quoted(fact.subject[0])}：延迟{_span_words(fact['latency'].text)}的请求，按{_price(fact['multiplier'])}计价。"
+    return f"档位 {quoted(fact.subject[0])}：延迟{_span_words(fact['latency'].text)}的请求，按{_price(fact['multiplier'], facts)}计价。"
 
 
 def _missing_latency(fact: Fact, facts: Facts) -> str:
-    return f"成功但没有延迟数据的请求，按{_price(fact['multiplier'])}计价，{LATE[fact['objective']]}。"
+    return f"成功但没有延迟数据的请求，按{_price(fact['multiplier'], facts)}计价，{LATE[fact['objective']]}。"
+
+
+def _queue_of_request(fact: Fact, facts: Facts) -> str:
+    standard = "“standard”" if is_standard_declared(facts) else "“standard”（合同没有该队列）"
+    return (
+        f"遥测数据未注明队列的请求，属于队列 {standard}。属于合同所没有的队列的请求，不会按零价计费：应予计费的，"
+        "在更正之前不结算其所属月份。"
+    )
 
 
 def _queue(fact: Fact, facts: Facts) -> str:
@@ -131,7 +147,10 @@ def _queue(fact: Fact, facts: Facts) -> str:
     longest = duration(fact["max_queue"])
     if fact["over_limit"] == "report":
         return f"{price}。排队等待超过 {longest}的请求计入服务水平报告，价格不变。"
-    return f"{price}。排队等待超过 {longest}或者等待时间未知的请求，不再适用该队列的系数（如有）；恰为 {longest}的仍然适用。"
+    waits = f"{price}。排队等待超过 {longest}或者等待时间未知的请求"
+    if fact["multiplier"] is None:
+        return f"{waits}，价格不变，但在账单中单列一行；恰为 {longest}的不单列。"
+    return f"{waits}，不再适用该队列的系数；恰为 {longest}的仍然适用。"
 
 
 def _exemptions(fact: Fact, facts: Facts) -> str:
@@ -143,9 +162,10 @@ def _exemptions(fact: Fact, facts: Facts) -> str:
 
 
 def _circuit_breaker(fact: Fact, facts: Facts) -> str:
+    queues = fact["queues"].names
     return (
-        f"豁免 {fact['place']}，熔断：{_queue_words(fact['queues'])}的请求，无论结果如何，在其节点有熔断记录的期间内收到的，"
-        f"予以豁免（记录或请求未注明节点的，视为相符）。如予计费，按{_price(fact['multiplier'])}计价。"
+        f"豁免 {fact['place']}，熔断：{_queue_words(queues)}的请求，无论结果如何，在其节点有熔断记录的期间内收到的，"
+        f"予以豁免（记录或请求未注明节点的，视为相符）。如予计费，按{_price(fact['multiplier'], facts, queues)}计价。"
     )
 
 
@@ -155,22 +175,24 @@ def _async(fact: Fact, facts: Facts) -> str:
     evidence = "且响应带有标头 “X-Async-Processing: true” 的" if fact["evidence"] else "的（无需证据）"
     return (
         f"豁免 {fact['place']}，异步处理：成功或被客户端取消的请求，输入 Token（含缓存命中的）{compared} {tokens} 个{evidence}，予以豁免。"
-        f"如予计费，按{_price(fact['multiplier'])}计价。"
+        f"如予计费，按{_price(fact['multiplier'], facts)}计价。"
     )
 
 
 def _cold_start(fact: Fact, facts: Facts) -> str:
     limit, longest = number_text(fact["limit"]), duration(fact["max_duration"])
-    starts = {"0": "没有冷启动可获豁免", "1": "每个当地日的首次冷启动"}.get(limit, f"每个当地日的前 {limit} 次冷启动")
+    starts = {"0": "前 0 次冷启动（即没有冷启动）", "1": "首次冷启动"}.get(limit, f"前 {limit} 次冷启动")
+    earlier = "适用在先豁免的请求，不计入任何一次冷启动。" if fact["place"] > 1 else ""
     return (
-        f"豁免 {fact['place']}，冷启动：{starts}，其成功或被客户端取消的请求，在该次冷启动的首个请求之后 "
+        f"豁免 {fact['place']}，冷启动：每个当地日的{starts}，其成功或被客户端取消的请求，在该次冷启动的首个请求之后 "
         f"{longest}之内（恰为 {longest}的包括在内）收到的，予以豁免。注明同一冷启动的请求，"
-        f"或者在所用模型的同一次有记录的加载期间等待的请求，属于同一次冷启动。如予计费，按{_price(fact['multiplier'])}计价。"
+        "或者在其节点上所用模型的同一次有记录的加载期间等待的请求，属于同一次冷启动；标明为冷启动而未注明是哪一次的请求，"
+        f"自成一次冷启动。{earlier}被豁免的请求如予计费，按{_price(fact['multiplier'], facts)}计价。"
     )
 
 
 def _success(fact: Fact, facts: Facts) -> str:
-    unknown = "、没有延迟数据" if _is_outside_unmeasured(facts) else ""
+    unknown = "、没有延迟数据" if is_unmeasured_outside(facts) else ""
     return f"HTTP 状态码为 200–299 的请求为成功：予以计费；除被豁免、所在队列不在考核范围内{unknown}的以外，计入考核范围。"
 
 
@@ -179,32 +201,47 @@ def _failure(fact: Fact, facts: Facts) -> str:
 
 
 def _cancelled(fact: Fact, facts: Facts) -> str:
+    queue = "（两者均未计队列的系数）" if is_price_of_queue(facts) else ""
+    waited = "没有延迟数据的，以端到端延迟代替；两者均无的，视为未超过目标。"
     billed = {
-        "produced": "按其输入 Token 及截至断开时已产生的输出 Token 计费："
-        "延迟超过目标的按其档位计价，否则按基准单价的 1 倍计价，两者均适用其队列的系数",
+        "produced": f"按其输入 Token 及截至断开时已产生的输出 Token 计费：延迟超过目标的按其档位计价，否则按基准单价的 1 倍计价{queue}",
         "nothing": "不计费",
     }[fact["bill"]]
-    return f"客户端主动断开的请求（HTTP 状态码 499）{billed}；{LATE[fact['objective']]}。没有延迟数据的，以端到端延迟代替。"
+    return f"客户端主动断开的请求（HTTP 状态码 499）{billed}；{LATE[fact['objective']]}。{waited}"
 
 
 def _budget(fact: Fact, facts: Facts) -> str:
+    count = number_text(fact["breaches"])
+    if is_budget_empty(facts):
+        return f"未达标时段一律不予宽免：每个自然月的错误预算为 {count} 个时段，所有未达标时段均予返还。"
+    if is_nothing_tolerated(facts):
+        return (
+            f"每个自然月的错误预算为 {count} 个未超出容限的未达标时段。没有任何未达标时段处于容限之内，因此均不予宽免，"
+            "所有未达标时段均予返还。"
+        )
+    then = "，再按模型名称的顺序" if facts.of(FactCode.PROMISE)["scope"] == "model" else ""
     return (
-        "每个自然月内，未超出容限的未达标时段，按时段结束的先后（同时结束的，先开始者在先，再按模型名称的顺序）予以宽免，以 "
-        f"{number_text(fact['breaches'])} 个为限。此即错误预算，由当月所有模型和所有版本共用，每月初足额起算，余额不结转。"
+        f"每个自然月内，未超出容限的未达标时段，按时段结束的先后（同时结束的，先开始者在先{then}）予以宽免，以 "
+        f"{count} 个为限。此即错误预算，由当月所有模型和所有版本共用，每月初足额起算，余额不结转。"
     )
 
 
 def _tolerance(fact: Fact, facts: Facts) -> str:
     percentile = number_text(facts.of(FactCode.PROMISE)["percentile"])
-    unmeasured = "失败的请求" if _is_outside_unmeasured(facts) else "失败的或者没有延迟数据的请求"
-    return (
-        f"容限为延迟目标的 {number_text(fact['up_to'])}。P{percentile} 超过容限的未达标时段为超限时段：不予宽免，也不占用错误预算。"
-        f"{unmeasured}，视为超出任何容限。"
-    )
+    limit = f"容限为延迟目标的 {number_text(fact['up_to'])}。"
+    if is_budget_empty(facts):
+        return f"{limit}未达标时段一律不予宽免，因此该容限不决定任何事项，仅用于在报告中注明超限时段。"
+    if is_nothing_tolerated(facts):
+        return f"{limit}未达标时段的 P{percentile} 均超过延迟目标，没有任何未达标时段处于容限之内，因此均不予宽免。"
+    unmeasured = "失败的请求" if is_unmeasured_outside(facts) else "失败的或者没有延迟数据的请求"
+    return f"{limit}P{percentile} 超过容限的未达标时段为超限时段：不予宽免，也不占用错误预算。{unmeasured}，视为超出任何容限。"
 
 
 def _alert(fact: Fact, facts: Facts) -> str:
-    return f"错误预算已用 {number_text(fact['alert_at'])}（向下取整，至少 1 个时段），或者发生任何返还时，应予预警。"
+    share = number_text(fact["alert_at"])
+    if is_budget_empty(facts) or is_nothing_tolerated(facts):
+        return f"发生任何返还时，应予预警。未达标时段均不予宽免，因此错误预算不会用到 {share}。"
+    return f"错误预算已用 {share}（向下取整，至少 1 个时段），或者发生任何返还时，应予预警。"
 
 
 def _refund(fact: Fact, facts: Facts) -> str:
@@ -255,6 +292,7 @@ SENTENCES: Mapping[FactCode, Say] = {
     FactCode.OVERLOAD: _overload,
     FactCode.TIER: _tier,
     FactCode.MISSING_LATENCY: _missing_latency,
+    FactCode.QUEUE_OF_REQUEST: _queue_of_request,
     FactCode.QUEUE: _queue,
     FactCode.EXEMPTIONS: _exemptions,
     FactCode.CIRCUIT_BREAKER: _circuit_breaker,

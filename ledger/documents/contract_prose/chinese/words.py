@@ -69,10 +69,10 @@ WARNINGS = {
     "shedding_free": "因限流拒绝请求对服务承诺没有影响",
     "breaker_share": "熔断时间超过一个月的 5%",
     "single_late_breach": "仅一个逾时请求即可导致时段未达标",
-    "unusable_budget": "可免责的未达标时段数不少于一个月的时段数",
-    "no_tolerance": "没有任何未达标时段处于容差之内",
+    "unusable_budget": "可宽免的未达标时段数不少于一个月的时段数",
+    "no_tolerance": "没有任何未达标时段处于容限之内",
     "max_below_min": "每个时段不是请求过少就是过载",
-    "large_multiplier": "有倍率高于 10",
+    "large_multiplier": "有系数高于 10",
     "slower_costs_more": "较慢的档位比较快的档位更贵",
     "until_last_day": "版本在某月最后一天之前终止",
     "short_term": "以日计的期限过短",
@@ -134,8 +134,8 @@ def and_list(words: list[str], last: str = "和") -> str:
 
 
 def names(given: Iterable[str], last: str = "和") -> str:
-    """Names in quotation marks, in order."""
-    return and_list([quoted(name) for name in sorted(given)], last)
+    """Names in quotation marks, each once."""
+    return and_list([quoted(name) for name in dict.fromkeys(given)], last)
 
 
 def currency_of(facts: Facts) -> str:

@@ -53,10 +53,10 @@ def _effective(fact: Fact, facts: Facts) -> str:
 
 def _corrections(fact: Fact, facts: Facts) -> str:
     more = "may" if fact["may_charge_more"] else "may not"
-    consequence = "" if fact["may_charge_more"] else ": one that would sum to more to pay is reported, not billed"
+    consequence = "" if fact["may_charge_more"] else ": one that comes to more to pay is reported, not billed"
     return (
-        f"What becomes known within {duration(fact['within'])} after the end of a month is adjusted on a later invoice; after that it is "
-        f"only reported. An adjustment {more} charge the customer more{consequence}."
+        f"What becomes known of a month within {duration(fact['within'])} after its end is adjusted on a later invoice; what becomes "
+        f"known after that is only reported. An adjustment {more} charge the customer more{consequence}."
     )
 
 
@@ -82,15 +82,15 @@ def _minimum(fact: Fact, facts: Facts) -> str:
         return "There is no minimum commitment."
     minimum = f"{number_text(fact['minimum'])} {currency_of(facts)}"
     return (
-        f"The charges of a month are at least {minimum} before refunds and tax, whole or part of a month: if they are less, one line "
-        "lifts them to it."
+        f"The charges of a month are at least {minimum} before refunds and tax, also where the contract covers only a part of the month: "
+        "if they are less, one line lifts them to it."
     )
 
 
 def _approvals(fact: Fact, facts: Facts) -> str:
-    if not fact["roles"]:
+    if not fact["roles"].names:
         return "The file requires no approval."
-    return f"This version requires the approval of {names(fact['roles'])}."
+    return f"This version requires the approval of {names(fact['roles'].names)}."
 
 
 def _rates(fact: Fact, facts: Facts) -> str:
@@ -176,13 +176,15 @@ def _example(fact: Fact, facts: Facts) -> str:
 SENTENCES: Mapping[FactCode, Say] = {
     FactCode.SCHEMA: lambda fact, _: f"The file is written in the contract language {quoted(fact['schema'])}.",
     FactCode.ID: lambda fact, _: f"The contract is kept under the name {quoted(fact['id'])}.",
-    FactCode.VERSION: lambda fact, _: f"This is its version {fact['version']}.",
+    FactCode.VERSION: lambda fact, _: f"This is version {fact['version']} of the contract.",
     FactCode.REPLACES: lambda fact, _: (
-        "It replaces no earlier version."
+        "This version replaces no earlier one."
         if fact["replaces"] is None
-        else f"It replaces version {fact['replaces']} on the days that both cover, as if that version had not been in force on them."
+        else f"This version replaces version {fact['replaces']} on the days that both cover, as if that one had not been in force then."
     ),
-    FactCode.TITLE: lambda fact, _: "It has no title." if fact["title"] is None else f"Its title is {quoted(fact['title'])}.",
+    FactCode.TITLE: lambda fact, _: (
+        "The contract has no title." if fact["title"] is None else f"The title of the contract is {quoted(fact['title'])}."
+    ),
     FactCode.GOVERNING_TEXT: _governing_text,
     FactCode.PARTY: _party,
     FactCode.ACCOUNTS: _accounts,
@@ -201,8 +203,13 @@ SENTENCES: Mapping[FactCode, Say] = {
     FactCode.PAYMENT: _payment,
     FactCode.MINIMUM: _minimum,
     FactCode.APPROVALS: _approvals,
+    FactCode.MODEL_OF_REQUEST: lambda fact, _: (
+        "A request served under a name that no model of the contract has is not billed at zero: if it would be billed or is in the "
+        "objective, its month is not settled until that is corrected."
+    ),
     FactCode.SERVED_AS: lambda fact, _: (
-        f"Requests to the model {quoted(fact.subject[0])} are those that the telemetry says were served as {names(fact['names'], 'or')}."
+        f"Requests to the model {quoted(fact.subject[0])} are those that the telemetry says were served as "
+        f"{names(fact['names'].names, 'or')}."
     ),
     FactCode.RATES: _rates,
     FactCode.VARIANT: _variant,

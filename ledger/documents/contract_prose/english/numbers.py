@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ledger.contract.fact import Fact, FactCode, Facts
+from ledger.documents.contract_prose.conditions import is_price_of_queue
 from ledger.documents.contract_prose.english.words import KINDS, and_list, currency_of, duration, plural
 from ledger.documents.contract_prose.figures import exact_text, quoted, rate_text
 from ledger.documents.contract_prose.illustration import (
@@ -91,8 +92,8 @@ def _edge(one: Edge, fact: Fact, facts: Facts) -> str:
     late = {True: "is late", False: "meets the target"}
     exactly = ("exactly ", "") if one.is_written_below else ("", "exactly ")
     return (
-        f"A latency of {exactly[0]}{duration(one.below_us)} is {quoted(one.below_tier)} and {late[one.below_late]}; one of "
-        f"{exactly[1]}{duration(one.above_us)} is {quoted(one.above_tier)} and {late[one.above_late]}."
+        f"A latency of {exactly[0]}{duration(one.below_us)} is in the tier {quoted(one.below_tier)} and {late[one.below_late]}; one of "
+        f"{exactly[1]}{duration(one.above_us)} is in the tier {quoted(one.above_tier)} and {late[one.above_late]}."
     )
 
 
@@ -101,7 +102,9 @@ def _priced(one: Priced, fact: Fact, facts: Facts) -> str:
     instead = ""
     if charge.multiplier != one.tier_multiplier:
         instead = f", with the multiplier {exact_text(charge.multiplier)} instead of {exact_text(one.tier_multiplier)}"
-    return f"A request with {tokens} at {duration(one.latency_us)} is {quoted(one.tier)}{instead}: {_sum(charge, facts)}."
+    queue = "" if one.is_in_queue or not is_price_of_queue(facts) else ", without the multiplier of a queue"
+    tier = f"at {duration(one.latency_us)} is in the tier {quoted(one.tier)}{instead}"
+    return f"A request with {tokens} {tier}: {_sum(charge, facts)}{queue}."
 
 
 def _waits(one: Waits, fact: Fact, facts: Facts) -> str:

@@ -1,10 +1,17 @@
 """English: the rules: latency, promise, prices, exemptions, outcomes, error budget and refunds."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
 from ledger.contract.fact import Fact, FactCode, Facts, Written
+from ledger.documents.contract_prose.conditions import (
+    is_budget_empty,
+    is_nothing_tolerated,
+    is_price_of_queue,
+    is_standard_declared,
+    is_unmeasured_outside,
+)
 from ledger.documents.contract_prose.english.words import (
     COMPARED,
     LATE,
@@ -35,19 +42,14 @@ def _definition(fact: Fact, facts: Facts) -> str:
     )
 
 
-def _is_outside_unmeasured(facts: Facts) -> bool:
-    """Whether a success without a latency is outside the objective."""
-    return bool(facts.of(FactCode.MISSING_LATENCY)["objective"] == "exclude")
-
-
 def _promise(fact: Fact, facts: Facts) -> str:
     scope = {"model": "for each model by itself", "contract": "for all models together"}[fact["scope"]]
     percentile, target = number_text(fact["percentile"]), duration(fact["target"])
-    above = "is above it or" if _is_outside_unmeasured(facts) else "is above it, if it has no latency, or"
+    unmeasured = "" if is_unmeasured_outside(facts) else ", also if it has no latency"
     return (
         f"The promise: in every window, {scope}, at least {percentile}% of the requests in the objective meet the target of {target} "
-        f"(P{percentile}, by nearest rank). A request in the objective meets it if its latency is {target} or less; it is late if its "
-        f"latency {above} if it failed. A window that does not keep the promise is a breach."
+        f"(P{percentile}, by nearest rank). A request in the objective meets it if it did not fail and its latency is {target} or less; "
+        f"else it is late{unmeasured}. A window that does not keep the promise is a breach."
     )
 
 
@@ -66,9 +68,10 @@ def _window(fact: Fact, facts: Facts) -> str:
 
 
 def _queues_judged(fact: Fact, facts: Facts) -> str:
-    others = {one.subject[0] for one in facts.every(FactCode.QUEUE)} - fact["queues"]
+    judged = fact["queues"].names
+    others = [one.subject[0] for one in facts.every(FactCode.QUEUE) if one.subject[0] not in judged]
     outside = f"Requests in {queue_words(others)} are" if others else "No queue is"
-    return f"The objective holds requests in {queue_words(fact['queues'])}. {outside} outside it; exempt requests always are."
+    return f"The objective holds requests in {queue_words(judged)}. {outside} outside it; exempt requests always are."
 
 
 def _small_windows(fact: Fact, facts: Facts) -> str:
@@ -80,9 +83,10 @@ def _small_windows(fact: Fact, facts: Facts) -> str:
         return small + "A small window is not judged, only reported as insufficient."
     if window == "month":
         return small + "Months cannot be joined, so a small window is not judged, only reported as insufficient."
-    who = {"model": " and model", "contract": ""}[facts.of(FactCode.PROMISE)["scope"]]
+    who = {"model": " of a model", "contract": ""}[facts.of(FactCode.PROMISE)["scope"]]
     return small + (
-        f"All small windows of a local day{who} are joined and judged as one if together they have at least {requests} requests; else "
+        f"All small windows{who} on one local day are judged as one window, which ends with the day, if together they have at least "
+        f"{requests} requests; if it is a breach, it counts as one breach, and only their requests belong to it. With fewer requests "
         "they are only reported as insufficient."
     )
 
@@ -110,17 +114,29 @@ def span_words(text: str) -> str:
             return f"{COMPARED[sign]} {words[0]}"
 
 
-def _price(number: Written[Decimal]) -> str:
-    return f"{number_text(number)} of the base rates" if is_share(number) else f"{number_text(number)} times the base rates"
+def _price(number: Written[Decimal], facts: Facts, queues: Iterable[str] | None = None) -> str:
+    """What a request costs, in one of these queues or in any."""
+    of = "" if is_share(number) else " times"
+    queue = ", before the multiplier of its queue" if is_price_of_queue(facts, queues) else ""
+    return f"{number_text(number)}{of or ' of'} the base rates{queue}"
 
 
 def _tier(fact: Fact, facts: Facts) -> str:
     latency = span_words(fact["latency"].text)
-    return f"Tier {quoted(fact.subject[0])}: a request with a latency {latency} costs {_price(fact['multiplier'])}."
+    return f"Tier {quoted(fact.subject[0])}: a request with a latency {latency} costs {_price(fact['multiplier'], facts)}."
 
 
 def _missing_latency(fact: Fact, facts: Facts) -> str:
-    return f"A success without a measured latency costs {_price(fact['multiplier'])} and {LATE[fact['objective']]}."
+    price = _price(fact["multiplier"], facts)
+    return f"A success without a measured latency costs {price}{',' * (',' in price)} and {LATE[fact['objective']]}."
+
+
+def _queue_of_request(fact: Fact, facts: Facts) -> str:
+    standard = "“standard”" if is_standard_declared(facts) else "“standard”, which the contract does not have"
+    return (
+        f"A request for which the telemetry names no queue is in the queue {standard}. A request in a queue that the contract does not "
+        "have is not billed at zero: if it would be billed, its month is not settled until that is corrected."
+    )
 
 
 def _queue(fact: Fact, facts: Facts) -> str:
@@ -140,10 +156,10 @@ def _queue(fact: Fact, facts: Facts) -> str:
     longest = duration(fact["max_queue"])
     if fact["over_limit"] == "report":
         return f"{price}. Requests that wait in it for more than {longest} are counted in the SLA report; their price stays."
-    return (
-        f"{price}. A request that waits in it for more than {longest}, or for an unknown time, loses the multiplier of the queue, if it "
-        f"has one; after exactly {longest} it keeps it."
-    )
+    waits = f"{price}. A request that waits in it for more than {longest}, or for an unknown time,"
+    if fact["multiplier"] is None:
+        return f"{waits} stands on a line of its own, at the same price; after exactly {longest} it does not."
+    return f"{waits} loses the multiplier of the queue; after exactly {longest} it keeps it."
 
 
 def _exemptions(fact: Fact, facts: Facts) -> str:
@@ -157,35 +173,38 @@ def _exemptions(fact: Fact, facts: Facts) -> str:
 
 
 def _circuit_breaker(fact: Fact, facts: Facts) -> str:
+    queues = fact["queues"].names
     return (
-        f"Exemption {fact['place']}, circuit breaker: a request in {queue_words(fact['queues'])}, whatever its outcome, that is received "
-        "while a circuit breaker is recorded as open on its node (on any node, if one of the two names none). If it is billed, it costs "
-        f"{_price(fact['multiplier'])}."
+        f"Exemption {fact['place']}, circuit breaker: a request in {queue_words(queues)}, whatever its outcome, that is received "
+        "while a circuit breaker is recorded as open on its node (on any node, if the record or the request names none). If it is billed, "
+        f"it costs {_price(fact['multiplier'], facts, queues)}."
     )
 
 
 def _async(fact: Fact, facts: Facts) -> str:
     sign, tokens = comparison_parts(fact["input_tokens"].text)
     compared = {"<": "fewer than", "<=": "at most", ">": "more than", ">=": "at least"}[sign]
-    evidence = "whose answer carried the header X-Async-Processing: true" if fact["evidence"] else "for which no evidence is needed"
+    evidence = ", whose answer carried the header X-Async-Processing: true." if fact["evidence"] else ". No evidence is needed."
     return (
         f"Exemption {fact['place']}, asynchronous processing: a successful or cancelled request with {compared} {tokens} input tokens, "
-        f"cached ones included, {evidence}. If it is billed, it costs {_price(fact['multiplier'])}."
+        f"cached ones included{evidence} If it is billed, it costs {_price(fact['multiplier'], facts)}."
     )
 
 
 def _cold_start(fact: Fact, facts: Facts) -> str:
     limit, longest = number_text(fact["limit"]), duration(fact["max_duration"])
-    starts = {"0": "no cold start", "1": "the first cold start"}.get(limit, f"the first {limit} cold starts")
+    starts = {"0": "the first 0 cold starts (that is, of none)", "1": "the first cold start"}.get(limit, f"the first {limit} cold starts")
+    earlier = " A request that an earlier exemption takes counts for none." if fact["place"] > 1 else ""
     return (
-        f"Exemption {fact['place']}, cold start: {starts} of each local day, with its successful and cancelled requests that are "
-        f"received up to {longest} after the first of them (exactly {longest} is included). Requests that name the same cold start, or "
-        f"that waited during the same recorded load of their model, share one. If they are billed, they cost {_price(fact['multiplier'])}."
+        f"Exemption {fact['place']}, cold start: a successful or cancelled request of {starts} of each local day, received up to {longest} "
+        f"after the first request of its cold start (exactly {longest} is included). Requests that name the same cold start, or that "
+        "waited during the same recorded load of their model on their node, share one; a request that is marked as a cold start and "
+        f"names none is one of its own.{earlier} If an exempt request is billed, it costs {_price(fact['multiplier'], facts)}."
     )
 
 
 def _success(fact: Fact, facts: Facts) -> str:
-    unless = "it is exempt, has no latency or its queue is" if _is_outside_unmeasured(facts) else "it is exempt or its queue is"
+    unless = "it is exempt, has no latency or its queue is" if is_unmeasured_outside(facts) else "it is exempt or its queue is"
     return f"A request with an HTTP status of 200–299 is a success: it is billed, and in the objective unless {unless} outside it."
 
 
@@ -194,30 +213,50 @@ def _failure(fact: Fact, facts: Facts) -> str:
 
 
 def _cancelled(fact: Fact, facts: Facts) -> str:
+    queue = ", in both cases before the multiplier of its queue" if is_price_of_queue(facts) else ""
     billed = {
         "produced": "is billed for its input tokens and for the output tokens produced until then: by its tier if its latency is "
-        "above the target, else at 1 times the base rates, each with the multiplier of its queue. It",
+        f"above the target, else at 1 times the base rates{queue}. It",
         "nothing": "is not billed. It",
     }[fact["bill"]]
-    waited = "If its latency is not known, its end-to-end time stands in."
+    waited = "If its latency is not known, its end-to-end time stands in; if neither is known, it counts as not above the target."
     return f"A request that the client closed (HTTP status 499) {billed} {LATE[fact['objective']]}. {waited}"
 
 
 def _budget(fact: Fact, facts: Facts) -> str:
     count = number_text(fact["breaches"])
-    few = {"0": "no breach within the tolerance is", "1": "1 breach within the tolerance is"}
-    forgiven = few.get(count, f"{count} breaches within the tolerance are")
+    breaches, are = ("breach", "is") if fact["breaches"].value == 1 else ("breaches", "are")
+    if is_budget_empty(facts):
+        return f"No breach is forgiven: the error budget of a calendar month is {count} breaches, and every breach is refunded."
+    if is_nothing_tolerated(facts):
+        return (
+            f"The error budget of a calendar month is {count} {breaches} within the tolerance. No breach lies within it, so "
+            "that none is forgiven, and every breach is refunded."
+        )
+    together = "the one that started first"
+    if facts.of(FactCode.PROMISE)["scope"] == "model":
+        together += ", then by the name of the model"
     return (
-        f"In each calendar month {forgiven} forgiven, in the order in which the windows end (of those that end together, the one that "
-        "started first, then by the name of the model). This error budget is one for all models and all versions of the month; it starts "
-        "full each month and nothing of it is carried over."
+        f"In each calendar month {count} {breaches} within the tolerance {are} forgiven, in the order in which the windows end (of those "
+        f"that end together, {together}). This error budget is one for all models and all versions of the month; it starts full each "
+        "month and nothing of it is carried over."
     )
 
 
 def _tolerance(fact: Fact, facts: Facts) -> str:
     percentile = number_text(facts.of(FactCode.PROMISE)["percentile"])
     up_to = number_text(fact["up_to"])
-    unmeasured = "A request that failed" if _is_outside_unmeasured(facts) else "A request that failed or has no latency"
+    if is_budget_empty(facts):
+        return (
+            f"The tolerance is {up_to} of the target. Since no breach is forgiven, it decides nothing; reports only name the breaches that "
+            "are beyond it."
+        )
+    if is_nothing_tolerated(facts):
+        return (
+            f"The tolerance is {up_to} of the target. A breach is a window whose P{percentile} is above the target, so that none lies "
+            "within the tolerance: no breach is forgiven."
+        )
+    unmeasured = "A request that failed" if is_unmeasured_outside(facts) else "A request that failed or has no latency"
     return (
         f"The tolerance is {up_to} of the target. A breach whose P{percentile} is above it is beyond the tolerance: it is not forgiven and "
         f"uses no budget. {unmeasured} counts as above any tolerance."
@@ -226,21 +265,26 @@ def _tolerance(fact: Fact, facts: Facts) -> str:
 
 def _alert(fact: Fact, facts: Facts) -> str:
     share = number_text(fact["alert_at"])
+    if is_budget_empty(facts) or is_nothing_tolerated(facts):
+        return f"An alert is due when anything is refunded. No breach is forgiven, so that {share} of the error budget is never used."
     return f"An alert is due when {share} of the error budget, rounded down and at least one breach, is used, or when anything is refunded."
 
 
 def _refund(fact: Fact, facts: Facts) -> str:
-    whose = {"late_requests": "late successes", "window": "successes in the objective, late or not"}[fact["of"]]
+    whose = {
+        "late_requests": "the successful requests of the window that were late",
+        "window": "the successful requests of the window in the objective, late or not",
+    }[fact["of"]]
     return (
-        f"For every breach that is not forgiven, a refund gives the customer back {number_text(fact['tokens'])} times the tokens of the "
-        f"window's {whose}. Cancelled requests are not refunded."
+        f"For every breach that is not forgiven, a refund gives the customer back {number_text(fact['tokens'])} times the tokens of "
+        f"{whose}. Cancelled requests are not refunded."
     )
 
 
 def _refund_value(fact: Fact, facts: Facts) -> str:
     if fact["valued_at"] == "base_rate":
-        return "These tokens are valued at the base rates, whatever was charged for them."
-    return "These tokens are valued at the base rates times the multiplier that was charged for them."
+        return "The tokens of a refund are valued at the base rates, whatever was charged for them."
+    return "The tokens of a refund are valued at the base rates times the multiplier that was charged for them."
 
 
 def _refund_failed(fact: Fact, facts: Facts) -> str:
@@ -274,7 +318,7 @@ SENTENCES: Mapping[FactCode, Say] = {
         f"The latency of a request is, unless its queue says otherwise, {latency_words(fact['latency'])}."
     ),
     FactCode.QUEUE_LATENCY: lambda fact, _: (
-        f"In the queue {quoted(fact.subject[0])} it is {latency_words(fact['latency']).partition(':')[0]}."
+        f"In the queue {quoted(fact.subject[0])} the latency is {latency_words(fact['latency']).partition(':')[0]}."
     ),
     FactCode.DEFINITION: _definition,
     FactCode.PROMISE: _promise,
@@ -284,6 +328,7 @@ SENTENCES: Mapping[FactCode, Say] = {
     FactCode.OVERLOAD: _overload,
     FactCode.TIER: _tier,
     FactCode.MISSING_LATENCY: _missing_latency,
+    FactCode.QUEUE_OF_REQUEST: _queue_of_request,
     FactCode.QUEUE: _queue,
     FactCode.EXEMPTIONS: _exemptions,
     FactCode.CIRCUIT_BREAKER: _circuit_breaker,

@@ -134,13 +134,13 @@ def and_list(words: list[str], last: str = "and") -> str:
 
 
 def names(given: Iterable[str], last: str = "and") -> str:
-    """Names in quotation marks, in order."""
-    return and_list([quoted(name) for name in sorted(given)], last)
+    """Names in quotation marks, each once."""
+    return and_list([quoted(name) for name in dict.fromkeys(given)], last)
 
 
 def queue_words(queues: Iterable[str]) -> str:
-    """`the queues “a” and “b”`, in order."""
-    listed = list(queues)
+    """`the queues “a” and “b”`."""
+    listed = list(dict.fromkeys(queues))
     return f"the queue{plural(len(listed))} {names(listed)}"
 
 
