@@ -100,15 +100,16 @@ def _target_at_a_tier_edge(contract: Contract) -> Iterator[Finding]:
     for tier in contract.pricing.tiers:
         span = tier.latency
         if span.from_us <= target_us and (span.until_us is None or target_us < span.until_us):
-            late = "all above the target, without end"
+            late = ""
             if span.until_us is not None:
-                late = f"{percent_text(Fraction(span.until_us - target_us - 1, span.until_us - span.from_us))} of its latencies"
+                late = f", {percent_text(Fraction(span.until_us - target_us - 1, span.until_us - span.from_us))} of the tier,"
+            target = duration_text(target_us)
             yield warning(
                 "target_inside_tier",
                 ("objective", "target"),
-                f"the target {duration_text(target_us)} inside the tier `{tier.name}` ({span.text}), of which is late: {late}",
-                "a target at the edge of a tier",
-                "move the target or the tier, so that a request is not late and priced as on time",
+                f"the target {target} inside the tier `{tier.name}` ({span.text}), whose latencies above {target}{late} are late",
+                "a target where one tier ends and the next begins",
+                f"a late request would cost as much as one on time: move the target, or let a tier end at {target}",
             )
 
 
@@ -253,15 +254,17 @@ def _standard_queue_is_end_to_end(contract: Contract) -> Iterator[Finding]:
     latency = contract.latency.by_queue["standard"] if by_queue else contract.latency.default
     if latency == "inference" and "standard" in contract.queues.by_name:
         path: Path = ("latency", "by_queue", "standard") if by_queue else ("latency", "default")
-        cure = "real-time use is measured end to end (clause 4.3): write end_to_end"
-        yield warning("inference_latency", path, "`inference` for the queue `standard`, without its waiting", "end_to_end", cure)
+        found = "`inference` for the queue `standard`: the wait in the queue is not part of the latency"
+        cure = "whoever uses a service in real time waits in the queue too, and no such wait would ever be late: write end_to_end"
+        yield warning("inference_latency", path, found, "end_to_end for the queue of requests that name none", cure)
 
 
 @_lint
 def _percentile_is_high(contract: Contract) -> Iterator[Finding]:
     if contract.objective.percentile < Decimal("0.99"):
-        found = f"P{contract.objective.percentile.scaleb(2).normalize():f}"
-        cure = "the agreement speaks of P99 or higher (clause 6.2): write 99"
+        late = percent_text(1 - Fraction(contract.objective.percentile))
+        found = f"P{contract.objective.percentile.scaleb(2).normalize():f}: in each window {late} of the requests may be late"
+        cure = "so many are rarely agreed: write 99, or accept the warning if they are meant"
         yield warning("low_percentile", ("objective", "percentile"), found, "a percentile of at least 99", cure)
 
 

@@ -8,6 +8,7 @@ from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 
 from ledger.contract.diagnostic import Finding, Path, warning
 from ledger.contract.model import Contract
@@ -24,10 +25,18 @@ def _alert_can_be_hit(contract: Contract) -> Iterator[Finding]:
         return
     due_after = max(int(budget.alert_at * budget.breaches), 1)
     hit = Fraction(due_after, budget.breaches)
-    if due_after > budget.breaches or abs(Fraction(budget.alert_at) - hit) >= Fraction(1, 100):
-        found = f"an alert at {percent_text(Fraction(budget.alert_at))} of {budget.breaches} breaches"
-        cure = f"it is due after {due_after} of {budget.breaches}, that is at {percent_text(hit)}: write the share that is meant"
-        yield warning("alert_share", ("error_budget", "alert_at"), found, "a share that a number of breaches hits", cure)
+    share, of = Fraction(budget.alert_at), _counted(budget.breaches, "breach", "es")
+    if due_after <= budget.breaches and abs(share - hit) < Fraction(1, 100):
+        return
+    found = f"an alert at {percent_text(share)} of {of}, that is at {(budget.alert_at * budget.breaches).normalize():f}"
+    if due_after > budget.breaches:
+        expected = "at most 100%"
+        cure = f"no more than {budget.breaches} are ever forgiven, so that only a refund would raise the alert: write 100% or less"
+    else:
+        whole = f"{ceil(100 * hit)}%"
+        expected = f"a share that is a whole number of breaches, such as {whole} for {due_after} of {budget.breaches}"
+        cure = f"the alert is due after {due_after} of {budget.breaches}: write {whole} if that is meant, else the share of another number"
+    yield warning("alert_share", ("error_budget", "alert_at"), found, expected, cure)
 
 
 def _budget_can_be_exceeded(contract: Contract) -> Iterator[Finding]:

@@ -23,6 +23,7 @@ from ledger.contract.model import (
     Parties,
     Pricing,
     Queues,
+    Tier,
     served_names,
 )
 from ledger.contract.scalar import currency_digits, duration_text
@@ -196,7 +197,7 @@ def _tiers_cover_every_latency_once(pricing: Pricing) -> Iterator[Finding]:
     for at, tier in tiers:
         span = tier.latency
         if covered_us is not None and span.from_us > covered_us:
-            yield _gap(at, covered_us, f"`{tier.name}` begins above it")
+            yield _gap(at, covered_us, last, tier)
         elif last is not None and (covered_us is None or span.from_us < covered_us):
             yield Finding(
                 code="tier_overlap",
@@ -208,17 +209,52 @@ def _tiers_cover_every_latency_once(pricing: Pricing) -> Iterator[Finding]:
         if covered_us is not None and (span.until_us is None or span.until_us > covered_us):
             covered_us, last = span.until_us, tier
     if covered_us is not None:
-        yield _gap(tiers[-1][0] if tiers else None, covered_us, "no tier is above it" if tiers else "there is no tier")
+        yield _gap(tiers[-1][0] if tiers else None, covered_us, last, None)
 
 
-def _gap(at: int | None, latency_us: int, why: str) -> Finding:
+def _gap(at: int | None, latency_us: int, before: Tier | None, after: Tier | None) -> Finding:
+    """No tier has this latency; the ones next to it are `before` and `after`, None where there is none."""
+    ends, begins = (f"`{tier.name}` ({tier.latency.text})" if tier else "" for tier in (before, after))
+    if before and after:
+        why = f"{ends} ends below it and {begins} begins above it"
+        longer = _span_text(before.latency.from_us, after.latency.from_us)
+        cure = f"write `{longer}` for `{before.name}`, or let `{after.name}` begin sooner"
+    elif after:
+        why = f"{begins}, the fastest tier, begins above it"
+        cure = f"write `{_span_text(0, after.latency.until_us)}` for `{after.name}`, or add a tier below it"
+    elif before:
+        why = f"{ends}, the slowest tier, ends below it"
+        cure = f"write `{_span_text(before.latency.from_us, None)}` for `{before.name}`, or add a tier above it"
+    else:
+        why, cure = "there is no tier", "write the tiers of the agreement; a single one for all latencies is `>= 0ms`"
     return Finding(
         code="tier_gap",
         path=("pricing", "tiers") if at is None else ("pricing", "tiers", at, "latency"),
         found=f"no price for {duration_text(latency_us)}: {why}",
-        expected="exactly one tier for every latency from 0 without end",
-        cure="close the gap: use `a ..< b` where the next tier begins at b, and `> a` for the last one",
+        expected="a tier for every latency, from 0 without end",
+        cure=cure,
     )
+
+
+def _span_text(from_us: int, until_us: int | None) -> str:
+    """Latencies from_us <= L < until_us as a tier writes them, with the shorter of the two ways to name an edge.
+
+    >>> _span_text(0, 100_000), _span_text(0, 300_001), _span_text(100_000, 300_001), _span_text(100_000, 300_000)
+    ('< 100ms', '<= 300ms', '100ms .. 300ms', '100ms ..< 300ms')
+    >>> _span_text(300_001, None), _span_text(0, None)
+    ('> 300ms', '>= 0ms')
+    """
+
+    def is_beyond(edge_us: int) -> bool:
+        return edge_us > 0 and len(duration_text(edge_us - 1)) < len(duration_text(edge_us))
+
+    if until_us is None:
+        return f"> {duration_text(from_us - 1)}" if is_beyond(from_us) else f">= {duration_text(from_us)}"
+    included = is_beyond(until_us)
+    end = duration_text(until_us - 1 if included else until_us)
+    if from_us == 0:
+        return f"{'<=' if included else '<'} {end}"
+    return f"{duration_text(from_us)} {'..' if included else '..<'} {end}"
 
 
 @_rule("examples", "models", "parties")

@@ -52,10 +52,10 @@ def test_a_warning_does_not_stop_a_contract() -> None:
 @pytest.mark.parametrize(
     ("target", "late"),
     [
-        ("100.001ms", "99.9% of its latencies"),  # 199,999 of 200,001
-        ("299.999ms", "0.1% of its latencies"),  # the one that is exactly 300 ms
-        ("301ms", "all above the target, without end"),
-        ("50ms", "50% of its latencies"),
+        ("100.001ms", ", 99.9% of the tier, are late"),  # 199,999 of 200,001
+        ("299.999ms", ", 0.1% of the tier, are late"),  # the one that is exactly 300 ms
+        ("301ms", "whose latencies above 301ms are late"),
+        ("50ms", ", 50% of the tier, are late"),
     ],
 )
 def test_the_late_share_of_a_tier_is_exact(target: str, late: str) -> None:
@@ -95,3 +95,37 @@ def test_breaker_intervals_are_not_warned_of_where_they_exempt_nothing_or_are_ac
     accepted = read("accept: []", "accept: [{code: breaker_share, reason: maintenance in May}]")
     assert lint_breaker_share(accepted, all_month, MAY, JUNE) == ()
     assert lint(accepted) == ()
+
+
+@pytest.mark.parametrize(
+    ("alert_at", "breaches", "message"),
+    [
+        (
+            "10%",
+            1,
+            "found an alert at 10% of 1 breach, that is at 0.1; expected a share that is a whole number of breaches, such as 100% "
+            "for 1 of 1; the alert is due after 1 of 1: write 100% if that is meant, else the share of another number",
+        ),
+        (
+            "70%",
+            3,
+            "found an alert at 70% of 3 breaches, that is at 2.1; expected a share that is a whole number of breaches, such as 67% "
+            "for 2 of 3; the alert is due after 2 of 3: write 67% if that is meant, else the share of another number",
+        ),
+        (
+            "150%",
+            2,
+            "found an alert at 150% of 2 breaches, that is at 3; expected at most 100%; "
+            "no more than 2 are ever forgiven, so that only a refund would raise the alert: write 100% or less",
+        ),
+    ],
+)
+def test_an_alert_between_two_numbers_of_breaches_is_told_with_the_share_that_hits_one(alert_at: str, breaches: int, message: str) -> None:
+    edit = ("alert_at: 100%", f"alert_at: {alert_at}", "breaches: 3", f"breaches: {breaches}")
+    (found,) = [each for each in lint(read(*edit)) if each.code == "alert_share"]
+    assert f"found {found.found}; expected {found.expected}; {found.cure}" == message
+
+
+def test_no_warning_cites_a_clause_of_an_agreement() -> None:
+    edits = ("percentile: 99", "percentile: 95", "default: first_token", "default: inference")
+    assert not [each for each in lint(read(*edits)) if "clause" in each.cure]

@@ -191,7 +191,8 @@ def test_a_tier_gap_is_shown_with_a_latency_that_has_no_price() -> None:
     result = read_contract(edited(QUIET, ["< 100ms", "0ms .. 99ms"]).encode(), "contract.yaml")
     (gap,) = result.diagnostics
     assert (gap.code, gap.line) == ("tier_gap", 40)
-    assert gap.found == "no price for 99.001ms: `standard` begins above it"
+    assert gap.cure == "write `< 100ms` for `fast`, or let `standard` begin sooner"
+    assert gap.found == "no price for 99.001ms: `fast` (0ms .. 99ms) ends below it and `standard` (100ms .. 300ms) begins above it"
 
 
 @pytest.mark.parametrize(("latency", "multiplier"), [("99.999ms", "2.0"), ("100ms", "1.0"), ("300ms", "1.0"), ("300.001ms", "0.3")])
