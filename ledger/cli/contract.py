@@ -115,6 +115,7 @@ def finding_json(diagnostic: Diagnostic) -> dict[str, object]:
 def _replayed(ctx: click.Context, month: str, checked: Sequence[CheckedFile]) -> "tuple[dict[Diagnostic, ReplayedWarning], bool]":
     """The warnings of the files that have another choice, and whether the month cannot be settled under a file: its findings are shown all
     the same. On standard error why, and what a reader of the figures must know."""
+    from ledger.documents.replay_words import ENGLISH, note_text
     from ledger.store.database import open_database
     from ledger.workflows.replay import ReplayRefused
     from ledger.workflows.replay_warnings import replay_warnings
@@ -130,7 +131,7 @@ def _replayed(ctx: click.Context, month: str, checked: Sequence[CheckedFile]) ->
                 is_refused = True
                 continue
             for note in replayed.notes:
-                echo(f"note: {note}", err=True)
+                echo(f"note: {note_text(note, ENGLISH)}", err=True)
             if file.contract is not None and not replayed.warnings:
                 echo(f"note: no warning of {file.file} has another choice to replay", err=True)
             found |= replayed.warnings

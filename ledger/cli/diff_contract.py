@@ -57,15 +57,17 @@ def diff(ctx: click.Context, old: Path, new: Path, language: str, form: str, rep
             click.echo(FORMS[form](compared.told), nl=False)
         return
     from ledger.documents.replay_table import replay_json, replay_markdown, replay_text
-    from ledger.documents.replay_words import WORDS
+    from ledger.documents.replay_words import WORDS, note_text
     from ledger.store.database import open_database
     from ledger.workflows.replay import Candidate, compare_replays
 
     candidates = [Candidate(name=one.file, contract=one.contract) for one in (compared.old, compared.new) if one.contract]
     with open_database(ctx.obj) as database:
-        (before, after), notes = compare_replays(database, replayed, *candidates)
+        (before, after), found = compare_replays(database, replayed, *candidates)
+    words = WORDS[language]
+    notes = [note_text(note, words) for note in found]
     if form == "json":
         echo_json(difference_json(compared.told) | {"replay": replay_json(before, after, notes)})
     else:
-        tables = {"text": replay_text, "markdown": replay_markdown}[form](before, after, notes, WORDS[language])
+        tables = {"text": replay_text, "markdown": replay_markdown}[form](before, after, notes, words)
         click.echo(f"{FORMS[form](compared.told)}\n{tables}", nl=False)

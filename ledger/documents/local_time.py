@@ -1,9 +1,11 @@
 """Instants as the contract's local days and hours, in words: periods, windows, the offset from UTC.
 
 Takes aware instants and an IANA zone. Ends are exclusive: a month that ends at the midnight of 1 June is shown up to 31 May.
-The names of days and months are English, as all words of the documents: no part of ledger sets a locale.
+The names of days and months are English, as all words of the documents, unless a window is asked for in other words: no part of ledger
+sets a locale.
 """
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 
@@ -28,16 +30,30 @@ def zone_words(start: datetime, end: datetime, zone: str) -> str:
     return f"{zone}, {' and '.join(_offsets(start, end, zone))}"
 
 
-def window_words_local(start: datetime, end: datetime, period: tuple[datetime, datetime], zone: str) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WindowWords:
+    """How a language writes a day (a format of the local instant `day`), what parts it from the hour, and a pair of offsets."""
+
+    day: str
+    comma: str
+    to: str
+
+
+ENGLISH = WindowWords(day="{day:%a} {day.day} {day:%b}", comma=", ", to=" to ")
+CHINESE = WindowWords(day="{day:%Y-%m-%d}", comma=" ", to=" 至 ")
+
+
+def window_words_local(start: datetime, end: datetime, period: tuple[datetime, datetime], zone: str, words: WindowWords = ENGLISH) -> str:
     """A window: `Wed 6 May, 10:00–11:00`; a whole day: `Wed 6 May`; the offset is added in a month in which the clocks change."""
     local_start, local_last, local_end = (instant.astimezone(zone_of(zone)) for instant in (start, end - _INSTANT, end))
-    first, last = (f"{local:%a} {local.day} {local:%b}" for local in (local_start, local_last))
+    first, last = (words.day.format(day=local) for local in (local_start, local_last))
     begins_day, ends_day = local_start.date() != (start - _INSTANT).astimezone(zone_of(zone)).date(), local_end.date() != local_last.date()
     if begins_day and ends_day:
         return first if first == last else f"{first} – {last}"
     until = "24:00" if ends_day else f"{local_end:%H:%M}"
-    offset = f" ({' to '.join(_offsets(start, end, zone))})" if len(_offsets(*period, zone)) > 1 else ""
-    return f"{first}, {local_start:%H:%M}–{until}{offset}" if first == last else f"{first}, {local_start:%H:%M} – {last}, {until}{offset}"
+    offset = f" ({words.to.join(_offsets(start, end, zone))})" if len(_offsets(*period, zone)) > 1 else ""
+    begin = f"{first}{words.comma}{local_start:%H:%M}"
+    return f"{begin}–{until}{offset}" if first == last else f"{begin} – {last}{words.comma}{until}{offset}"
 
 
 @lru_cache  # asked anew for each window of a period

@@ -3,13 +3,14 @@
 Every figure is one of a statement or the difference of two. Source: specification, section 9 (`ledger contract diff --replay`).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ledger.documents.contract_prose.forms import markdown_of
 from ledger.documents.local_time import window_words_local
 from ledger.documents.number import amount_text, grouped_amount, grouped_count
+from ledger.documents.replay_words import ReplayWords
 from ledger.documents.settlement_json import statement_to_json
 from ledger.documents.text_table import Table, written
 from ledger.instant import instant_text
@@ -30,18 +31,18 @@ class SideBySide:
     below: str = ""
 
 
-def replay_tables(before: Statement, after: Statement, words: Mapping[str, str]) -> list[SideBySide]:
+def replay_tables(before: Statement, after: Statement, words: ReplayWords) -> list[SideBySide]:
     """The tables, those without a row left out."""
     tables = [_amounts(before, after, words), _level(before, after, words), _lines(before, after, words), _breaches(before, after, words)]
     return [table for table in tables if table.rows or table.below]
 
 
-def replay_text(before: Statement, after: Statement, notes: Sequence[str], words: Mapping[str, str]) -> str:
+def replay_text(before: Statement, after: Statement, notes: Sequence[str], words: ReplayWords) -> str:
     """For a terminal."""
     return "\n".join(_text_lines(before, after, notes, words)) + "\n"
 
 
-def replay_markdown(before: Statement, after: Statement, notes: Sequence[str], words: Mapping[str, str]) -> str:
+def replay_markdown(before: Statement, after: Statement, notes: Sequence[str], words: ReplayWords) -> str:
     """Tables as GitHub and most other readers of Markdown know them."""
     lines = [f"## {markdown_of(_title(after, words))}"]
     for table in replay_tables(before, after, words):
@@ -122,11 +123,11 @@ def _figures_json(statement: Statement) -> dict[str, Any]:
     return {"totals": {name: document["totals"][name] for name in AMOUNTS}, "events": document["events"], "budget": document["budget"]}
 
 
-def _title(statement: Statement, words: Mapping[str, str]) -> str:
+def _title(statement: Statement, words: ReplayWords) -> str:
     return words["title"].format(month=statement.period, currency=statement.contract.money.currency)
 
 
-def _text_lines(before: Statement, after: Statement, notes: Sequence[str], words: Mapping[str, str]) -> Iterator[str]:
+def _text_lines(before: Statement, after: Statement, notes: Sequence[str], words: ReplayWords) -> Iterator[str]:
     yield _title(after, words)
     for shown in replay_tables(before, after, words):
         yield ""
@@ -157,7 +158,7 @@ def _signed_amount(changed_minor: int, digits: int) -> str:
     return f"{'+' if changed_minor > 0 else ''}{grouped_amount(changed_minor, digits)}"
 
 
-def _amounts(before: Statement, after: Statement, words: Mapping[str, str]) -> SideBySide:
+def _amounts(before: Statement, after: Statement, words: ReplayWords) -> SideBySide:
     rows = [
         (words[name], *_changed(getattr(before.totals, name), getattr(after.totals, name), after.minor_digits))
         for name in AMOUNTS
@@ -167,7 +168,7 @@ def _amounts(before: Statement, after: Statement, words: Mapping[str, str]) -> S
     return SideBySide(heading=words["money"], columns=columns, rows=tuple(rows))
 
 
-def _level(before: Statement, after: Statement, words: Mapping[str, str]) -> SideBySide:
+def _level(before: Statement, after: Statement, words: ReplayWords) -> SideBySide:
     """What was counted and judged; a row that is 0 on both sides is left out."""
     sources = {
         **dict.fromkeys(("billed", "missing_latency", "late"), "events"),
@@ -187,7 +188,7 @@ def _is_equal(pair: LinePair) -> bool:
     return pair.amounts_minor[0] == pair.amounts_minor[1] and pair.quantities[0] == pair.quantities[1]
 
 
-def _lines(before: Statement, after: Statement, words: Mapping[str, str]) -> SideBySide:
+def _lines(before: Statement, after: Statement, words: ReplayWords) -> SideBySide:
     rows, equal, digits = [], [], after.minor_digits
     for pair in line_pairs(before, after):
         if _is_equal(pair):
@@ -196,10 +197,10 @@ def _lines(before: Statement, after: Statement, words: Mapping[str, str]) -> Sid
         kind, model, variant, queue, forfeited, band, token = pair.key
         what = words[f"line_{kind.value}"]
         if kind in (LineKind.USAGE, LineKind.CREDIT):
-            what += f"{printable(model or '')}, {band}{f' [{printable(variant)}]' if variant else ''}"
+            what += f"{printable(model or '')}{words['comma']}{_band(band, words)}{f' [{printable(variant)}]' if variant else ''}"
         tokens = [grouped_count(quantity) if quantity else words["none"] for quantity in pair.quantities]
         where = f"{queue or ''} ({words['forfeited']})" if forfeited else queue or ""
-        rows.append((what, where, token or "", *tokens, *_changed(*pair.amounts_minor, digits)))
+        rows.append((what, where, words[f"token_{token}"] if token else "", *tokens, *_changed(*pair.amounts_minor, digits)))
     amount = grouped_amount(sum(pair.amounts_minor[0] for pair in equal), digits)
     columns = (
         *("", words["queue"], words["token"], f">{words['tokens_before']}", f">{words['tokens_after']}"),
@@ -207,6 +208,11 @@ def _lines(before: Statement, after: Statement, words: Mapping[str, str]) -> Sid
     )
     below = words["equal"].format(count=grouped_count(len(equal)), amount=amount) if equal else ""
     return SideBySide(heading=words["lines"], columns=columns, rows=tuple(rows), below=below)
+
+
+def _band(band: str | None, words: ReplayWords) -> str:
+    """The name of a tier as it is, of any other band as the language calls it."""
+    return words.texts.get(f"band_{band}") or str(band)
 
 
 def _differing_breaches(before: Statement, after: Statement) -> list[BreachPair]:
@@ -217,23 +223,24 @@ def _result(breach: Breach | None) -> tuple[str, bool] | None:
     return None if breach is None else (breach.verdict.value, breach.over)
 
 
-def _breaches(before: Statement, after: Statement, words: Mapping[str, str]) -> SideBySide:
+def _breaches(before: Statement, after: Statement, words: ReplayWords) -> SideBySide:
     rows = []
     for pair in _differing_breaches(before, after):
         breach, statement = pair.breach, after if pair.before is None else before
         zone = statement.contract.calendar.timezone
-        when = window_words_local(breach.start, breach.end, (statement.start, statement.end), zone)
+        when = window_words_local(breach.start, breach.end, (statement.start, statement.end), zone, words.window)
         pooled = f" ({words['pooled']})" if breach.pooled else ""
-        rows.append((f"{when}{pooled}", printable(breach.scope), _verdict(pair.before, words), _verdict(pair.after, words)))
+        scope = words["all_models"] if statement.contract.objective.scope == "contract" else printable(breach.scope)
+        rows.append((f"{when}{pooled}", scope, _verdict(pair.before, words), _verdict(pair.after, words)))
     columns = (words["window"], words["scope"], words["before"], words["after"])
     return SideBySide(heading=words["breaches"], columns=columns, rows=tuple(rows))
 
 
-def _verdict(breach: Breach | None, words: Mapping[str, str]) -> str:
+def _verdict(breach: Breach | None, words: ReplayWords) -> str:
     if breach is None:
         return words["none"]
     verdict = words[f"verdict_{breach.verdict.value}"]
-    return f"{verdict}, {words['over']}" if breach.over else verdict
+    return f"{verdict}{words['comma']}{words['over']}" if breach.over else verdict
 
 
 def _line_json(pair: LinePair, digits: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from ledger.contract.model import Contract
 from ledger.contract.scalar import currency_digits
+from ledger.documents.replay_words import ReplayNote
 from ledger.errors import LedgerError
 from ledger.rating.plan import Coverage, plans_of
 from ledger.rating.postgres import PostgresEngine, current_events
@@ -66,26 +67,31 @@ def replay_month(database: Database, month: str, candidates: Sequence[Candidate]
     return tuple(statements)
 
 
-def replay_notes(month: str, candidates: Sequence[Candidate]) -> list[str]:
+def replay_notes(month: str, candidates: Sequence[Candidate]) -> list[ReplayNote]:
     """What a reader of the figures must know: contracts that the month is not in force under, in whole or in part."""
     first_on, next_on = month_days(month)
     notes = []
     for one in candidates:
         effective = one.contract.effective
         if effective.start > first_on or (effective.until is not None and effective.until < next_on):
-            until = "" if effective.until is None else f" up to and including {effective.until - timedelta(days=1)}"
-            notes.append(f"{one.name} applies from {effective.start}{until}; it is replayed as if it applied in all of {month}")
+            values = {"name": one.name, "first": str(effective.start), "month": month}
+            if effective.until is None:
+                notes.append(ReplayNote("note_from", values))
+            else:
+                notes.append(ReplayNote("note_span", values | {"last": str(effective.until - timedelta(days=1))}))
     return notes
 
 
-def unended_notes(database: Database, statements: Sequence[Statement]) -> list[str]:
+def unended_notes(database: Database, statements: Sequence[Statement]) -> list[ReplayNote]:
     """What a reader must know if the month of the statements, at least one, is not over in the zone of each."""
     if database.now() >= max(one.end for one in statements):
         return []
-    return [f"{statements[0].period} is not over: only windows that have ended are judged"]
+    return [ReplayNote("note_running", {"month": statements[0].period})]
 
 
-def compare_replays(database: Database, month: str, old: Candidate, new: Candidate) -> tuple[tuple[Statement, Statement], list[str]]:
+def compare_replays(
+    database: Database, month: str, old: Candidate, new: Candidate
+) -> tuple[tuple[Statement, Statement], list[ReplayNote]]:
     """The month under both, and notes. Raises ReplayRefused if what they give cannot be compared."""
     before, after = old.contract, new.contract
     if before.money.currency != after.money.currency:
@@ -96,12 +102,12 @@ def compare_replays(database: Database, month: str, old: Candidate, new: Candida
         problem = f"{old.name} and {new.name} are contracts of different customers: they have no account in common"
         raise ReplayRefused(problem, cure="replay contracts of one customer")
     notes = replay_notes(month, [old, new])
-    notes += [f"only {old.name} covers the requests of {account}" for account in sorted(accounts - others)]
-    notes += [f"only {new.name} covers the requests of {account}" for account in sorted(others - accounts)]
-    if before.calendar.timezone != after.calendar.timezone:
-        notes.append(
-            f"{month} is the month of {before.calendar.timezone} in {old.name} and that of {after.calendar.timezone} in {new.name}"
-        )
+    for one, alone in ((old, accounts - others), (new, others - accounts)):
+        notes += [ReplayNote("note_only", {"name": one.name, "account": account}) for account in sorted(alone)]
+    zone, other_zone = before.calendar.timezone, after.calendar.timezone
+    if zone != other_zone:
+        values = {"month": month, "zone": zone, "name": old.name, "other_zone": other_zone, "other_name": new.name}
+        notes.append(ReplayNote("note_zones", values))
     first, second = replay_month(database, month, [old, new])
     return (first, second), [*notes, *unended_notes(database, [first, second])]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ledger.contract.alternative import alternatives
 from ledger.contract.diagnostic import Diagnostic
 from ledger.contract.reader import diagnostic_of
+from ledger.documents.replay_words import ReplayNote
 from ledger.settlement.statement import Statement
 from ledger.store.database import Database
 from ledger.workflows.contract import CheckedFile
@@ -28,7 +29,7 @@ class ReplayedFile:
     """The warnings of a file that have another choice, and what a reader of the figures must know."""
 
     warnings: dict[Diagnostic, ReplayedWarning]
-    notes: tuple[str, ...]
+    notes: tuple[ReplayNote, ...]
 
 
 def replay_warnings(database: Database, month: str, checked: CheckedFile) -> ReplayedFile:

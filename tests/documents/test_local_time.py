@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from ledger.documents.local_time import month_words, period_words, window_words_local, zone_words
+from ledger.documents.local_time import CHINESE, month_words, period_words, window_words_local, zone_words
 
 
 def at(text: str) -> datetime:
@@ -37,6 +37,15 @@ def test_the_hour_that_comes_twice_is_told_apart() -> None:
     assert told("2026-10-25T02:00+02:00", "2026-10-25T02:00+01:00") == "Sun 25 Oct, 02:00–02:00 (UTC+02:00 to UTC+01:00)"
     assert told("2026-10-25T02:00+01:00", "2026-10-25T03:00+01:00") == "Sun 25 Oct, 02:00–03:00 (UTC+01:00)"
     assert told("2026-10-25T00:00+02:00", "2026-10-26T00:00+01:00") == "Sun 25 Oct"
+
+
+def test_a_window_in_chinese_has_no_english_word() -> None:
+    def told(start: str, end: str) -> str:
+        return window_words_local(at(start), at(end), PARIS, "Europe/Paris", CHINESE)
+
+    assert told("2026-10-25T02:00+02:00", "2026-10-25T02:00+01:00") == "2026-10-25 02:00–02:00 (UTC+02:00 至 UTC+01:00)"
+    assert told("2026-10-24T22:00+02:00", "2026-10-25T02:00+02:00") == "2026-10-24 22:00 – 2026-10-25 02:00 (UTC+02:00)"
+    assert told("2026-10-25T00:00+02:00", "2026-10-26T00:00+01:00") == "2026-10-25"
 
 
 def test_a_zone_whose_clocks_change_twice_in_a_month_shows_both_offsets() -> None:

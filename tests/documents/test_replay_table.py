@@ -1,12 +1,14 @@
 """A month under two contracts: names stay text, and only what differs is listed."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 from markdown_it import MarkdownIt
 
 from ledger.documents.replay_table import replay_json, replay_markdown, replay_text
-from ledger.documents.replay_words import CHINESE, ENGLISH, WORDS
+from ledger.documents.replay_words import CHINESE, ENGLISH, WORDS, ReplayNote, note_text
+from ledger.settlement.calendar import zone
 from ledger.settlement.difference import line_pairs
 from ledger.settlement.statement import Statement
 
@@ -57,4 +59,22 @@ def test_a_name_stays_text_in_every_form() -> None:
 
 
 def test_both_languages_have_the_same_words() -> None:
-    assert {tag: set(words) for tag, words in WORDS.items()} == {"en": set(ENGLISH), "zh": set(ENGLISH)}
+    assert {tag: set(words.texts) for tag, words in WORDS.items()} == {"en": set(ENGLISH.texts), "zh": set(ENGLISH.texts)}
+
+
+def test_a_month_replayed_in_chinese_has_no_english_word_but_names() -> None:
+    before = build_statement(*read_case(CASE.with_name("pools-and-shared-cold-start")))
+    after = replace(before, lines=(), breaches=())
+    notes = [
+        ReplayNote(word, dict.fromkeys(("name", "first", "last", "month", "account", "zone", "other_name", "other_zone"), "“X”"))
+        for word in CHINESE.texts
+        if word.startswith("note_")
+    ]
+    for form in (replay_text, replay_markdown):
+        text = form(before, after, [note_text(note, CHINESE) for note in notes], CHINESE)
+        names = {name for line in before.lines for name in (line.model, line.queue, line.variant)}
+        names |= {tier.name for tier in before.contract.pricing.tiers} | {"Token", before.contract.money.currency}
+        for name in names - {None}:
+            text = text.replace(str(name), "")
+        assert re.findall("[A-Za-z]{2,}", text) == []
+        assert before.breaches and all(f"{one.start.astimezone(zone('Asia/Shanghai')):%Y-%m-%d}" in text for one in before.breaches)

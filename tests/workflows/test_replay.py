@@ -80,7 +80,7 @@ def test_a_window_with_another_result_is_named(run_ledger: RunLedger, loaded: Pa
         }
     ]
     text = run_ledger("contract", "diff", loaded, other, "--replay", MONTH, "--language", "zh").stdout
-    assert "Mon 4 May, 10:00–11:00   deepseek-v4   宽免     返还" in text
+    assert "2026-05-04 10:00–11:00   deepseek-v4   宽免     返还" in text
 
 
 def test_nothing_is_written(run_ledger: RunLedger, loaded: Path, database: Database) -> None:

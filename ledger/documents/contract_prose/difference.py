@@ -95,7 +95,7 @@ def difference_text(told: ToldDifference) -> str:
             start = f"{one.number:>3}. {words.kinds[one.change.kind]}"
             sides = _labelled_sides(one, words)
             if len(sides) == 1:
-                lines += wrapped(f"{start}: {sides[0][1].line}", " " * 5)
+                lines += wrapped(f"{start}{words.colon}{sides[0][1].line}", " " * 5)
             else:
                 lines.append(start)
                 for label, side in sides:
@@ -119,7 +119,7 @@ def difference_markdown(told: ToldDifference) -> str:
             start = f"{one.number}. {words.kinds[one.change.kind]}"
             sides = _labelled_sides(one, words)
             if len(sides) == 1:
-                lines.append(f"{start}: {markdown_of(sides[0][1].line)}")
+                lines.append(f"{start}{words.colon}{markdown_of(sides[0][1].line)}")
             else:
                 indent = " " * (len(str(one.number)) + 2)
                 lines += [start, *(f"{indent}- {label}{markdown_of(side.line)}" for label, side in sides)]

@@ -30,12 +30,14 @@ class Language:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DifferenceWords:
-    """How a language says what changed. `kinds` are by `Change.kind`; `before` and `after` introduce a sentence; `notes` say, by the code
-    of a fact that only a reader of the file sees, that one of this name changed in such a way."""
+    """How a language says what changed. `kinds` are by `Change.kind`; `colon` parts one from its only sentence; `before` and `after`
+    introduce a sentence; `notes` say, by the code of a fact that only a reader of the file sees, that one of this name changed in such a
+    way."""
 
     title: Callable[[Facts, Facts], str]
     none: str
     kinds: Mapping[str, str]
+    colon: str
     before: str
     after: str
     notes: Mapping[FactCode, Callable[[str, str], str]]

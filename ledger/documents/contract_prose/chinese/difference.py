@@ -17,6 +17,7 @@ DIFFERENCE = DifferenceWords(
     title=_title,
     none="含义没有变更。",
     kinds={"added": "新增", "removed": "删除", "changed": "变更"},
+    colon="：",
     before="变更前：",
     after="变更后：",
     notes={

@@ -17,6 +17,7 @@ DIFFERENCE = DifferenceWords(
     title=_title,
     none="There is no change in meaning.",
     kinds={"added": "Added", "removed": "Removed", "changed": "Changed"},
+    colon=": ",
     before="before: ",
     after="after:  ",
     notes={
