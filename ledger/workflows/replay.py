@@ -89,9 +89,7 @@ def unended_notes(database: Database, statements: Sequence[Statement]) -> list[R
     return [ReplayNote("note_running", {"month": statements[0].period})]
 
 
-def compare_replays(
-    database: Database, month: str, old: Candidate, new: Candidate
-) -> tuple[tuple[Statement, Statement], list[ReplayNote]]:
+def compare_replays(database: Database, month: str, old: Candidate, new: Candidate) -> tuple[tuple[Statement, Statement], list[ReplayNote]]:
     """The month under both, and notes. Raises ReplayRefused if what they give cannot be compared."""
     before, after = old.contract, new.contract
     if before.money.currency != after.money.currency:

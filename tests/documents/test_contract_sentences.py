@@ -63,8 +63,14 @@ def test_the_price_while_a_breaker_is_open_depends_on_the_queues_that_it_is_for(
         (
             FactCode.ALERT,
             ["breaches: 3", "breaches: 0"],
-            "An alert is due when anything is refunded. No breach is forgiven, so that 100% of the error budget is never used.",
-            "发生任何返还时，应予预警。未达标时段均不予宽免，因此错误预算不会用到 100%。",
+            "An alert is due when anything is refunded; no number of forgiven breaches uses 100% of the error budget.",
+            "发生任何返还时，应予预警；无论宽免多少个时段，均不会用到错误预算的 100%。",
+        ),
+        (
+            FactCode.ALERT,
+            ["alert_at: 100%", "alert_at: 134%"],
+            "An alert is due when anything is refunded; no number of forgiven breaches uses 134% of the error budget.",
+            "发生任何返还时，应予预警；无论宽免多少个时段，均不会用到错误预算的 134%。",
         ),
         (
             FactCode.BUDGET,
@@ -113,14 +119,14 @@ def test_a_contract_without_the_standard_queue_says_so() -> None:
 
 def test_a_queue_without_a_multiplier_cannot_lose_it() -> None:
     told = said(FactCode.QUEUE, *NO_MULTIPLIER, subject=("vip",))
-    assert "multiplier" not in told and told.endswith("stands on a line of its own, at the same price; after exactly 500 ms it does not.")
+    assert "multiplier" not in told and told.endswith(
+        "stands on an invoice line of its own, at the same price; after exactly 500 ms it does not."
+    )
 
 
 def test_lists_stand_in_the_order_of_the_file() -> None:
     assert "in the queues “vip” and “standard”" in said(FactCode.QUEUES_JUDGED, "queues: [standard, vip]", "queues: [vip, standard]")
-    assert "队列 “vip” 和 “standard” " in said(
-        FactCode.QUEUES_JUDGED, "queues: [standard, vip]", "queues: [vip, standard]", language="zh"
-    )
+    assert "队列 “vip” 和 “standard” " in said(FactCode.QUEUES_JUDGED, "queues: [standard, vip]", "queues: [vip, standard]", language="zh")
     error, limited = "  server_error: {objective: late}\n", "  rate_limited: {objective: late}\n"
     edit = (error, "", limited, limited + error)
     told = [

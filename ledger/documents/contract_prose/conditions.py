@@ -33,3 +33,10 @@ def is_budget_empty(facts: Facts) -> bool:
 def is_nothing_tolerated(facts: Facts) -> bool:
     """Whether no breach can lie within the tolerance: each is above the target."""
     return bool(facts.of(FactCode.TOLERANCE)["up_to"].value <= 1)
+
+
+def is_alert_of_refunds_alone(facts: Facts) -> bool:
+    """Whether no number of forgiven breaches makes the alert due."""
+    breaches = facts.of(FactCode.BUDGET)["breaches"].value
+    due_after = max(int(facts.of(FactCode.ALERT)["alert_at"].value * breaches), 1)
+    return is_budget_empty(facts) or is_nothing_tolerated(facts) or due_after > breaches

@@ -17,6 +17,7 @@ from ledger.documents.contract_prose.chinese.words import (
     names,
 )
 from ledger.documents.contract_prose.conditions import (
+    is_alert_of_refunds_alone,
     is_budget_empty,
     is_nothing_tolerated,
     is_price_of_queue,
@@ -59,7 +60,7 @@ def _promise(fact: Fact, facts: Facts) -> str:
 
 
 def _window(fact: Fact, facts: Facts) -> str:
-    window, cut = fact["window"], "合同版本更替之处，考核时段在此分为两段。"
+    window, cut = fact["window"], "合同版本更替之处，考核时段在此分为两段，各按其所属版本考核。"
     if window == "month":
         return f"考核时段为自然月。{cut}"
     if window == "1d":
@@ -239,8 +240,8 @@ def _tolerance(fact: Fact, facts: Facts) -> str:
 
 def _alert(fact: Fact, facts: Facts) -> str:
     share = number_text(fact["alert_at"])
-    if is_budget_empty(facts) or is_nothing_tolerated(facts):
-        return f"发生任何返还时，应予预警。未达标时段均不予宽免，因此错误预算不会用到 {share}。"
+    if is_alert_of_refunds_alone(facts):
+        return f"发生任何返还时，应予预警；无论宽免多少个时段，均不会用到错误预算的 {share}。"
     return f"错误预算已用 {share}（向下取整，至少 1 个时段），或者发生任何返还时，应予预警。"
 
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from ledger.contract.fact import Fact, FactCode, Facts, Written
 from ledger.documents.contract_prose.conditions import (
+    is_alert_of_refunds_alone,
     is_budget_empty,
     is_nothing_tolerated,
     is_price_of_queue,
@@ -37,8 +38,8 @@ def _definition(fact: Fact, facts: Facts) -> str:
     meanings = [MEASURES[word] if word in ("if", "min", "max") else f"“{word}” is {MEASURES[word]}" for word in words]
     return (
         f"The contract's own latency {quoted(fact.subject[0])} is {quoted(text)}. In it {'; '.join(meanings)}. The result is rounded to "
-        "the microsecond, a half to the even neighbour. There is none if a quantity was not measured, if a measured divisor is not above "
-        "zero, or if the result is negative."
+        "the microsecond, a half to the even neighbour. There is none if a quantity in it was not measured, if a measured divisor is not "
+        "above zero, or if the result is negative."
     )
 
 
@@ -54,7 +55,8 @@ def _promise(fact: Fact, facts: Facts) -> str:
 
 
 def _window(fact: Fact, facts: Facts) -> str:
-    window, cut = fact["window"], "Where one version of the contract gives way to another, the window is cut in two."
+    cut = "Where one version of the contract gives way to another, the window is cut in two, and each part is judged by its own version."
+    window = fact["window"]
     if window == "month":
         return f"A window is a calendar month. {cut}"
     if window == "1d":
@@ -158,7 +160,7 @@ def _queue(fact: Fact, facts: Facts) -> str:
         return f"{price}. Requests that wait in it for more than {longest} are counted in the SLA report; their price stays."
     waits = f"{price}. A request that waits in it for more than {longest}, or for an unknown time,"
     if fact["multiplier"] is None:
-        return f"{waits} stands on a line of its own, at the same price; after exactly {longest} it does not."
+        return f"{waits} stands on an invoice line of its own, at the same price; after exactly {longest} it does not."
     return f"{waits} loses the multiplier of the queue; after exactly {longest} it keeps it."
 
 
@@ -265,8 +267,8 @@ def _tolerance(fact: Fact, facts: Facts) -> str:
 
 def _alert(fact: Fact, facts: Facts) -> str:
     share = number_text(fact["alert_at"])
-    if is_budget_empty(facts) or is_nothing_tolerated(facts):
-        return f"An alert is due when anything is refunded. No breach is forgiven, so that {share} of the error budget is never used."
+    if is_alert_of_refunds_alone(facts):
+        return f"An alert is due when anything is refunded; no number of forgiven breaches uses {share} of the error budget."
     return f"An alert is due when {share} of the error budget, rounded down and at least one breach, is used, or when anything is refunded."
 
 
