@@ -86,6 +86,10 @@ def _waiting(found: Status) -> Iterator[Line]:
         table.add_row("pairs of halves that cannot be joined", grouped_count(found.unjoined.kept_apart), why)
     if found.unassigned:
         table.add_row("requests without a contract", grouped_count(found.unassigned), "ledger contract add FILE")
+    for unrated in found.unrated:
+        what = f"{printable(unrated.contract)}, {unrated.period}: unknown {unrated.what} {printable(unrated.name)}"
+        how = f"ledger settle {unrated.period} --dry-run --provisional says what to do"
+        table.add_row(what, grouped_count(unrated.requests), how)
     if found.unapproved:
         table.add_row("contract versions to be approved", grouped_count(found.unapproved), "ledger contract list --unapproved")
     for one in found.not_fresh:
@@ -116,6 +120,7 @@ def _json(found: Status) -> dict[str, object]:
         "unjoined": found.unjoined.requests,
         "unjoined_since": _instant(found.unjoined.since),
         "kept_apart": found.unjoined.kept_apart,
+        "unrated": [dataclasses.asdict(one) for one in found.unrated],
         "unapproved": found.unapproved,
         "not_fresh": [dataclasses.asdict(one) | {"start": _instant(one.start), "end": _instant(one.end)} for one in found.not_fresh],
         "drafts": [dataclasses.asdict(one) | {"settled_at": instant_text(one.settled_at)} for one in found.drafts],

@@ -20,6 +20,7 @@ _SUMMED = f"SELECT contract_id, {_PRICED}, {', '.join(f'sum({name})' for name in
 _BY_PRICE = f"GROUP BY contract_id, {_PRICED}"
 
 CELLS = f"{_SUMMED} FROM period_cell AS cell {_BY_PRICE}"
+CELLS_BY_DAY = f"{_SUMMED}, day_start FROM period_cell AS cell {_BY_PRICE}, day_start"
 
 REFUNDED = f"""{_SUMMED}
 FROM period_cell AS cell JOIN refunded_window USING (contract_id, window_start, model)
@@ -66,6 +67,14 @@ class Cells(Protocol):
 def read_cells(cells: Cells) -> dict[str, list[Cell]]:
     """The cells of each contract, summed over all windows."""
     return _priced(cells.rows(CELLS))
+
+
+def read_cells_by_day(cells: Cells) -> dict[tuple[str, datetime], list[Cell]]:
+    """The same of each contract and local day, by its start."""
+    found: defaultdict[tuple[str, datetime], list[Cell]] = defaultdict(list)
+    for contract_id, *values, day_start in cells.rows(CELLS_BY_DAY):
+        found[contract_id, cells.instant(day_start)].append(_cell(values))
+    return found
 
 
 def read_windows(cells: Cells) -> dict[str, list[WindowCell]]:
@@ -122,7 +131,11 @@ def _priced(rows: Iterable[tuple[Any, ...]]) -> dict[str, list[Cell]]:
     """Rows of _SUMMED, by contract."""
     found: defaultdict[str, list[Cell]] = defaultdict(list)
     for contract_id, *values in rows:
-        fields: dict[str, Any] = dict(zip(Cell.__slots__, values, strict=True))
-        sums = {name: int(fields[name]) for name in SUMS}
-        found[contract_id].append(Cell(**(fields | sums | {"outcome": Outcome(fields["outcome"])})))
+        found[contract_id].append(_cell(values))
     return found
+
+
+def _cell(values: Sequence[Any]) -> Cell:
+    fields: dict[str, Any] = dict(zip(Cell.__slots__, values, strict=True))
+    sums = {name: int(fields[name]) for name in SUMS}
+    return Cell(**(fields | sums | {"outcome": Outcome(fields["outcome"])}))

@@ -20,6 +20,7 @@ from ledger.store.overview import (
     waiting_by_reason,
 )
 from ledger.workflows.freshen import any_snapshot
+from ledger.workflows.unrated import UnratedInMonth, unrated_in_months
 from ledger.workflows.versions import listed_versions
 
 FIRST, LAST = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, tzinfo=UTC)
@@ -41,12 +42,13 @@ class NotFresh:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """All of one state of the database. `quarantine` counts rows that wait by reason, conflicts left out, `unapproved` the versions of
-    contracts that hold up a settlement; instants are in UTC."""
+    contracts that hold up a settlement, `unrated` what stops one; instants are in UTC."""
 
     months: tuple[MonthOfAccount, ...]
     quarantine: dict[str, int]
     conflicts: int
     unjoined: Unjoined
+    unrated: tuple[UnratedInMonth, ...]
     unapproved: int
     not_fresh: tuple[NotFresh, ...]
     drafts: tuple[DraftOfPeriod, ...]
@@ -69,9 +71,11 @@ def ledger_status(database: Database) -> Status:
         waiting = waiting_by_reason(connection)
         conflicts = waiting.pop(CONFLICT, 0)
         spans, unranked = stale_spans(connection), unranked_days(connection, None, FIRST, LAST)
+        versions = listed_versions(connection)
         return Status(
             months=tuple(months_of_accounts(connection)), quarantine=waiting, conflicts=conflicts, unjoined=unjoined_requests(connection),
-            unapproved=sum(one.holds_up for one in listed_versions(connection)),
+            unrated=tuple(unrated_in_months(connection, [one.stored.contract for one in versions], spans)),
+            unapproved=sum(one.holds_up for one in versions),
             not_fresh=tuple(
                 NotFresh(
                     contract=contract, spans=len(spans.get(contract, ())), start=spans[contract][0][0] if contract in spans else None,
