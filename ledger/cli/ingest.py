@@ -15,7 +15,7 @@ from ledger.cli.output import echo, wrapped
 from ledger.cli.unknown import unknown_texts
 from ledger.contract.scalar import parse_duration
 from ledger.ingest.event_rules import Reason
-from ledger.ingest.given import Given, instant_us
+from ledger.ingest.given import Asked, Given, instant_us
 from ledger.ingest.loader import Summary
 from ledger.ingest.mapping import Role
 from ledger.ingest.spend_log_table import is_url
@@ -83,7 +83,7 @@ def ingest(
     The URL of a LiteLLM proxy's PostgreSQL loads its spend logs; its password may come from PGPASSWORD or ~/.pgpass.
 
     Loading a file again adds nothing. Rows that break a rule are kept in quarantine with their line and reason, the rest is loaded.
-    The format is found by what the files contain. --check needs no database.
+    The format is found by what the files contain. --check opens no database, and so does not see what is loaded already.
     """
     if mapping and source:
         raise click.UsageError("name either --mapping or --source")
@@ -156,7 +156,7 @@ def _print_text(reports: list[FileReport], total: Summary, *, check: bool) -> No
         echo(f"{report.path} ({report.mapping}): {_summary_text(report.summary, check=check, waiting=report.waiting)}")
         if report.unmeasured:
             echo(f"  a file of the format {report.mapping} has no latency: its requests are priced as not measured")
-        for text in (*unknown_texts(report.unknown), *_next_steps(report, check=check)):
+        for text in (*_filled(report), *unknown_texts(report.unknown), *_next_steps(report, check=check)):
             echo(f"  {text}")
         for line, reason, detail in report.refused_rows:
             echo(f"  line {line}: {reason}: {detail}")
@@ -166,6 +166,8 @@ def _print_text(reports: list[FileReport], total: Summary, *, check: bool) -> No
             echo(f"  {more}")
     if sum(report.error is None for report in reports) > 1:
         echo(f"in all: {_summary_text(total, check=check, waiting=sum(report.waiting for report in reports))}")
+    if check and any(report.error is None for report in reports):
+        echo("not compared with what is loaded: a load counts rows that are known there as duplicate or conflict, or refuses the file")
 
 
 def _not_shown(report: FileReport) -> str:
@@ -184,6 +186,20 @@ def _sample_lines(row: dict[str, object], what: str) -> list[str]:
     """A row that would be stored, without what is not known or not so."""
     told = [f"{name}={value}" for name, value in _event_json(row).items() if value is not None and value is not False]
     return wrapped(", ".join(told), first=f"  {what}: ")
+
+
+def _filled(report: FileReport) -> Iterator[str]:
+    """How many rows took what the command line gives to those that have none."""
+    for asked, count in report.summary.filled.items():
+        option = f"--{asked} {shlex.quote(report.given[asked])}"
+        if count:
+            yield f"{option} filled {count:,} row{'' if count == 1 else 's'} without {_article(asked)}"
+        else:
+            yield f"{option} changed nothing: no row lacks {_article(asked)}"
+
+
+def _article(asked: Asked) -> str:
+    return f"an {asked}" if asked is Asked.ACCOUNT else f"a {asked}"
 
 
 def _next_steps(report: FileReport, *, check: bool) -> Iterator[str]:
@@ -251,6 +267,7 @@ def _named(counts: Iterable[tuple[str, int]]) -> str:
 def _report_json(report: FileReport) -> dict[str, object]:
     shown: dict[str, object] = {"file": report.path, "mapping": report.mapping, **_summary_json(report.summary)}
     shown |= _unknown_json(report.unknown) | {"unmeasured": report.unmeasured}
+    shown["filled"] = dict(report.summary.filled)
     shown["ignored"] = list(report.ignored)
     shown["error"] = report.error.message if report.error else None
     shown["cure"] = report.error.cure if report.error else None

@@ -17,8 +17,9 @@ from uuid import uuid4
 import duckdb
 
 from ledger.ingest.event_rules import OBSERVATION_NAMES, Reason, define_macros, judge
+from ledger.ingest.given import Asked
 from ledger.ingest.kept_fields import fields_select
-from ledger.ingest.mapped_columns import mapped_select
+from ledger.ingest.mapped_columns import filled_name, mapped_select
 from ledger.ingest.mapping import Role
 from ledger.ingest.reading.line_file import Piece
 from ledger.ingest.reading.record_file import RecordFile, file_stem
@@ -49,7 +50,8 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """The records [first, last) of a file, judged. `refused` counts by reason, `skipped` by the mapping's names for what is no request;
+    """The records [first, last) of a file, judged. `refused` counts by reason, `skipped` by the mapping's names for what is no request,
+    `filled` the rows that have no account or model but what the command line gives;
     instants are microseconds since 1970, of the stored rows only."""
 
     number: int
@@ -58,6 +60,7 @@ class Chunk:
     refused: Counter[Reason]
     skipped: Counter[str]
     clamped: int
+    filled: dict[Asked, int]
     earliest_us: int | None
     latest_us: int | None
     connection: duckdb.DuckDBPyConnection
@@ -294,7 +297,7 @@ class Judge:
         self.records.read_span(connection, cut.first, cut.last, cut.piece)
         connection.execute("CREATE TEMP VIEW mapped AS " + self._mapped)
         connection.execute("CREATE TEMP VIEW chunk_fields AS " + self._fields)
-        judge(connection, now_us=self.now_us, role=mapping.observations.role if mapping.observations else None, skips=bool(mapping.skip))
+        judge(connection, now_us=self.now_us, role=mapping.role, skips=bool(mapping.skip), kept=[filled_name(one) for one in mapping.fills])
         kinds = connection.execute("SELECT skipped, count(*) FROM mapped GROUP BY skipped").fetchall() if mapping.skip else []
         skipped = Counter({kind: count for kind, count in kinds if kind is not None})
         refused = connection.execute("SELECT reason, count(*) FROM judged WHERE reason IS NOT NULL GROUP BY reason").fetchall()
@@ -303,9 +306,12 @@ class Judge:
             f"SELECT count(*) FILTER (event_clock_clamped), min(received_us), max(received_us) FROM judged WHERE {stored}"  # noqa: S608
         ).fetchone()
         assert totals is not None
+        filled = {}
+        for asked in mapping.fills:
+            [(filled[asked],)] = connection.table("judged").filter(filled_name(asked)).aggregate("count(*)").fetchall()
         return Chunk(
             number=cut.number, first=cut.first, last=cut.last, refused=Counter({Reason(reason): count for reason, count in refused}),
-            skipped=skipped, clamped=totals[0], earliest_us=totals[1], latest_us=totals[2], connection=connection,
+            skipped=skipped, clamped=totals[0], filled=filled, earliest_us=totals[1], latest_us=totals[2], connection=connection,
             folder=cut.folder, stored=stored,
             identifying_stem=file_stem(self.records.name) if mapping.is_identified_by_file else None,
         )  # fmt: skip

@@ -6,6 +6,7 @@ point: a decimal becomes microseconds by its digits, half even. An observation i
 role has to keep. Source: specification, section 2.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -310,15 +311,19 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(macro)
 
 
-def judge(connection: duckdb.DuckDBPyConnection, *, now_us: int, role: Role | None, skips: bool) -> None:
-    """Make the temporary table `judged` from `mapped`, in its order; with `skips`, without the records that have a `skipped`.
+def judge(
+    connection: duckdb.DuckDBPyConnection, *, now_us: int, role: Role | None, skips: bool, kept: Sequence[str] = ()
+) -> None:  # fmt: skip
+    """Make the temporary table `judged` from `mapped`, in its order; with `skips`, without the records that have a `skipped`; `kept` are
+    columns that are taken over as they are.
 
     Its columns: line, record, reason and detail (null for an event), readable_account and received_us (null if they cannot be read), the
     event's (`event_...`), and of an observation record_id, trace and header. `now_us` is the ingesting clock, microseconds since 1970.
     """
     connection.execute(f"SET VARIABLE now_us = {now_us:d}::BIGINT")
     of_observation = [] if role is None else [f"nullif({name}, '') AS {name}" for name in OBSERVATION_NAMES]
-    cleaned, judged = ", ".join([_CLEANED, *of_observation]), ", ".join([_JUDGED, *(() if role is None else OBSERVATION_NAMES)])
+    cleaned = ", ".join([_CLEANED, *of_observation, *kept])
+    judged = ", ".join([_JUDGED, *(() if role is None else OBSERVATION_NAMES), *kept])
     # The limit keeps the filter above the mapping: below it, DuckDB would copy what each record was split into for every single value.
     relation = f"(FROM (FROM mapped LIMIT {2**62}) WHERE skipped IS NULL)" if skips else "mapped"
     for projection in (cleaned, _PARSED, f"*, CASE {_VERDICT[role]} END AS verdict", judged):

@@ -20,6 +20,7 @@ from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
 from ledger.ingest.chunk import Chunk, Cut, Judge
 from ledger.ingest.event_rules import Reason
+from ledger.ingest.given import Asked
 from ledger.ingest.known_content import committed_chunks
 from ledger.ingest.mapping import Role
 from ledger.ingest.reading.record_file import RecordFile
@@ -58,6 +59,7 @@ class Summary:
     `skipped` are no requests, by the mapping's names for them. `merged` became part of a request that has another row, or wait for one.
     `joined` are requests, not rows: they have the figures of their engines now, and had none before. Instants are those of stored rows.
     `kept` counts the refused and the conflicting ones that quarantine did not have yet: rows of which the same is kept stand there once.
+    `filled` are the rows that took what the command line gives to those that have none, none of them included.
     """
 
     read: int = 0
@@ -70,6 +72,7 @@ class Summary:
     clamped: int = 0
     joined: int = 0
     kept: int = 0
+    filled: dict[Asked, int] = field(default_factory=dict)
     earliest_us: int | None = None
     latest_us: int | None = None
 
@@ -85,6 +88,7 @@ class Summary:
         self.clamped += other.clamped
         self.joined += other.joined
         self.kept += other.kept
+        self.filled |= {asked: self.filled.get(asked, 0) + count for asked, count in other.filled.items()}
         self.earliest_us = min((at for at in (self.earliest_us, other.earliest_us) if at is not None), default=None)
         self.latest_us = max((at for at in (self.latest_us, other.latest_us) if at is not None), default=None)
 
@@ -230,7 +234,7 @@ class _Loader:
         return Summary(
             read=batch.read, new=batch.new, duplicate=batch.duplicate, conflict=batch.conflict, refused=+refused,
             skipped=chunk.skipped.copy(), merged=batch.merged, clamped=batch.clamped, joined=batch.requests_joined, kept=added,
-            earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+            filled=chunk.filled, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
         )  # fmt: skip
 
     def store(self, chunk: Chunk, upkeep: ChunkUpkeep, computed: "Future[None]") -> Summary:
@@ -285,7 +289,8 @@ class _Loader:
             fault_point("ingest.after_copy")
         summary = Summary(
             read=chunk.read, new=new, duplicate=chunk.events - new - len(conflicts), conflict=len(conflicts), refused=chunk.refused.copy(),
-            skipped=chunk.skipped.copy(), clamped=chunk.clamped, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+            skipped=chunk.skipped.copy(), clamped=chunk.clamped, filled=chunk.filled, earliest_us=chunk.earliest_us,
+            latest_us=chunk.latest_us,
         )  # fmt: skip
         self._store_counts(connection, chunk, batch_id, summary)
         if chunk.refused or conflicts:
@@ -313,7 +318,7 @@ class _Loader:
         summary = Summary(
             read=chunk.read, new=fates.new, duplicate=fates.duplicate, conflict=len(fates.conflicts), refused=+refused,
             skipped=chunk.skipped.copy(), merged=fates.merged, clamped=chunk.clamped, joined=joined,
-            earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+            filled=chunk.filled, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
         )  # fmt: skip
         self._store_counts(connection, chunk, batch_id, summary)
         if refused or fates.conflicts:

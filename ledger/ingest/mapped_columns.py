@@ -10,10 +10,16 @@ from sqlglot import exp
 
 from ledger.ingest.expression import RECORD_COLUMN, Compiled
 from ledger.ingest.expression import Path as FieldPath
+from ledger.ingest.given import Asked
 from ledger.ingest.mapping import DURATION_POWERS, DURATIONS, EPOCH_POWERS, INTEGERS, RFC3339, TEXTS, Mapping, Origin, Source
 from ledger.ingest.reading.record_file import value_key
 
 _NULL_TEXT = exp.cast(exp.null(), "TEXT")
+
+
+def filled_name(asked: Asked) -> str:
+    """The column that says whether a record has no account or model but what the command line gives."""
+    return f"filled_{asked}"
 
 
 def mapped_select(mapping: Mapping, fields: Sequence[str], values: dict[FieldPath, str]) -> exp.Select:
@@ -36,6 +42,10 @@ def mapped_select(mapping: Mapping, fields: Sequence[str], values: dict[FieldPat
             kinds = kinds.when(condition.sql.copy(), exp.Literal.string(name))
         columns.append(exp.alias_(kinds, "skipped"))
     columns += [exp.alias_(_first(usable.get(name, [])), name) for name in TEXTS if name != "async_header"]
+    for asked in mapping.fills:
+        *own, _ = usable[asked]
+        lacks = exp.and_(exp.column("#malformed", quoted=True).is_(exp.null()), _first(own).is_(exp.null()))
+        columns.append(exp.alias_(lacks, filled_name(asked)))
     columns += _text_or_value("async_header", usable.get("async_header", []), values, "BOOLEAN")
     for name in INTEGERS:
         columns += _text_or_value(name, usable.get(name, []), values, "BIGINT")

@@ -157,6 +157,12 @@ class Mapping:
         return self.observations.role if self.observations else None
 
     @property
+    def fills(self) -> tuple[Asked, ...]:
+        """What the command line gives to those rows that have none of their own."""
+        given = (asked for asked, _ in self.given.texts() if asked in (Asked.ACCOUNT, Asked.MODEL))
+        return tuple(asked for asked in given if len(self.columns[asked]) > 1)
+
+    @property
     def is_unmeasured(self) -> bool:
         """Whether none of its requests can have a latency."""
         return self.observations is None and "any latency" in self.lacks

@@ -19,7 +19,7 @@ from ledger.errors import LedgerError
 from ledger.ingest.chunk import Judge
 from ledger.ingest.event_rules import Reason
 from ledger.ingest.file_state import errors_named, standard_input
-from ledger.ingest.given import Given
+from ledger.ingest.given import Asked, Given
 from ledger.ingest.loader import Summary, load_file
 from ledger.ingest.mapping import Mapping, Role
 from ledger.ingest.mapping_file import built_in_mappings, read_mapping
@@ -53,6 +53,7 @@ class FileReport:
     name: str = ""  # what its rows are found by in quarantine
     summary: Summary
     role: Role | None = None
+    given: dict[Asked, str] = field(default_factory=dict)  # by the command line
     ignored: tuple[str, ...] = ()
     unmeasured: bool = False
     unknown: Unknown = field(default_factory=Unknown)
@@ -103,7 +104,8 @@ def ingest(
             reports.append(
                 FileReport(
                     path=name, mapping=records.mapping.name, name=records.name, summary=summary, role=records.mapping.role,
-                    ignored=records.ignored, unmeasured=records.mapping.is_unmeasured, unknown=names.take(),
+                    given=records.mapping.given.shown(), ignored=records.ignored, unmeasured=records.mapping.is_unmeasured,
+                    unknown=names.take(),
                 )
             )  # fmt: skip
     with ThreadPoolExecutor(max_workers=1) as beside:
@@ -132,12 +134,13 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
             is_gateway = records.mapping.role is Role.GATEWAY
             summary = Summary(
                 read=chunk.read, new=chunk.events, refused=chunk.refused, skipped=chunk.skipped, clamped=chunk.clamped,
-                earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+                filled=chunk.filled, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
             )  # fmt: skip
             reports.append(
                 FileReport(
-                    path=name, mapping=records.mapping.name, summary=summary, role=records.mapping.role, ignored=records.ignored,
-                    unmeasured=records.mapping.is_unmeasured, refused_rows=chunk.first_refused(SHOWN_ROWS, waiting=not is_gateway),
+                    path=name, mapping=records.mapping.name, summary=summary, role=records.mapping.role,
+                    given=records.mapping.given.shown(), ignored=records.ignored, unmeasured=records.mapping.is_unmeasured,
+                    refused_rows=chunk.first_refused(SHOWN_ROWS, waiting=not is_gateway),
                     sample=chunk.first_events(SHOWN_ROWS, waiting=is_gateway), repeated=chunk.repeated(),
                     waiting=chunk.refused[Reason.USAGE_MISSING] if is_gateway else 0, unseen=records.records - chunk.read,
                 )

@@ -84,6 +84,7 @@ def test_check_shows_what_would_happen_and_needs_no_database(tmp_path: Path) -> 
         "  line 3: missing_field: request_id is empty\n"
         "  would store: account=acme, request_id=r1, model=m, received_at=2026-05-06T10:00:00Z, status=200,\n"
         "    inference_us=90000, input_tokens=10, cached_input_tokens=0, output_tokens=5, queue=standard\n"
+        "not compared with what is loaded: a load counts rows that are known there as duplicate or conflict, or refuses the file\n"
     )
     (checked,) = json.loads(without_database("ingest", "--check", "--format", "json", FORMATS / "langfuse.jsonl").stdout)["files"]
     assert checked["read"] == 15 == checked["new"] + checked["refused"] + sum(checked["skipped"].values())
@@ -193,7 +194,7 @@ def test_a_check_says_how_many_rows_it_does_not_show(tmp_path: Path) -> None:
     rows = [*(row(request_id=f"r{n}") for n in range(1_200)), row(request_id="")]
     said = without_database("ingest", "--check", write_rows(tmp_path / "long.csv", [row(request_id="")] * 5 + rows)).stdout
     assert said.count("  line ") == 3
-    assert said.splitlines()[-1] == "  more rows: 2 refused, 992 that would be stored, 206 behind them, not looked at"
+    assert said.splitlines()[-2] == "  more rows: 2 refused, 992 that would be stored, 206 behind them, not looked at"
 
 
 def test_a_check_of_a_gateways_log_says_which_rows_wait_for_their_engine(tmp_path: Path) -> None:
@@ -214,3 +215,28 @@ def test_a_load_says_where_refused_rows_are_and_which_stand_there_once(tmp_path:
     assert len(run_ledger("quarantine", "list", "--file", "my rows.csv").stdout.splitlines()) == 2
     again = run_ledger("ingest", file)
     assert "new in quarantine" not in again.stdout and "  3 not added to quarantine: " in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("accounts", "told"),
+    [
+        (["", "b", "", "c"], "filled 2 rows without an account"),
+        (["a", "b", "", "c"], "filled 1 row without an account"),
+        (["a", "b", "c", "d"], "changed nothing: no row lacks an account"),
+    ],
+)
+def test_a_load_and_a_check_say_how_many_rows_took_the_account_of_the_command_line(
+    accounts: list[str], told: str, tmp_path: Path, run_ledger: RunLedger
+) -> None:
+    rows = [*(row(account, f"r{n}") for n, account in enumerate(accounts)), "a line that is no row"]
+    file = write_rows(tmp_path / "rows.csv", rows)
+    for command in ("--check", "--strict", "--again"):  # a load, and one of what is known
+        said = run_ledger("ingest", command, "--account", "our bank", "--model", "ours", file).stdout
+        assert said.splitlines()[1:3] == [f"  --account 'our bank' {told}", "  --model ours changed nothing: no row lacks a model"]
+    (report,) = json.loads(run_ledger("ingest", "--account", "our bank", file, "--again", "--format", "json").stdout)["files"]
+    assert report["filled"] == {"account": accounts.count("")}
+
+
+def test_a_format_without_accounts_of_its_own_says_nothing_of_those_that_are_given() -> None:
+    said = without_database("ingest", "--check", "--account", "a", "--model", "m", FORMATS / "azure-trace.csv").stdout
+    assert "--account" not in said and "--model" not in said
