@@ -5,7 +5,7 @@ from datetime import datetime
 
 import click
 
-from ledger.cli.kept_apart import apart_json, apart_lines
+from ledger.cli.kept_apart import apart_json, apart_lines, unmet_json, unmet_lines
 from ledger.cli.options import echo_json, format_option, pass_database
 from ledger.cli.output import echo, wrapped
 from ledger.cli.refused_row import row_json
@@ -77,9 +77,11 @@ def _history_lines(history: RequestHistory, asked_id: str) -> Iterator[str]:
         links = [f"{name}={value}" for name, value in (("trace", observation.trace), ("header", observation.header)) if value is not None]
         told = [*links, *(f"{name}={_words(value)}" for name, value in observation.fields.items() if _is_told(name, value))]
         yield from wrapped(", ".join(told))
+    waiting = next((row.quarantine_id for row in history.refused if row.resolution is None and row.reason != Reason.CONFLICT), None)
     if history.apart:
-        waiting = next((row.quarantine_id for row in history.refused if row.resolution is None and row.reason != Reason.CONFLICT), None)
         yield from apart_lines(history.apart, waiting_id=waiting)
+    if history.unmet:
+        yield from unmet_lines(history.unmet, waiting_id=waiting)
     if history.refused:
         yield "in quarantine"
     for row in history.refused:
@@ -140,6 +142,7 @@ def _history_json(history: RequestHistory) -> dict[str, object]:
         ],
         "halves": [_observation_json(one) for one in history.observations],
         "kept_apart": apart_json(history.apart),
+        "unmet": unmet_json(history.unmet),
         "quarantine": [row_json(one) for one in history.refused],
     }
 

@@ -1,11 +1,15 @@
-"""Why two halves are not joined and what to do, for people and for programs; the same in every command that tells it."""
+"""Why two halves are not joined, or do not meet, and what to do, for people and for programs; the same in every command that tells it."""
 
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import timedelta
 
+from ledger.instant import instant_text
 from ledger.store.kept_apart import KeptApart
 from ledger.store.limits import CLOCK_NOISE_US, LARGEST_TOKENS
+from ledger.store.pairing import WITHIN
+from ledger.store.unmet import Unmet
 
 
 def apart_json(apart: KeptApart | None) -> dict[str, object] | None:
@@ -27,17 +31,51 @@ def apart_lines(apart: KeptApart, *, waiting_id: int | None) -> Iterator[str]:
     }
     yield from (f"  {said[reason]}" for reason in apart.reasons)
     if waiting_id is not None:
-        tokens = " ".join(
-            f"--set {name}={'NUMBER' if count is None else count}"
-            for name, count in (("input_tokens", apart.input_tokens), ("output_tokens", apart.output_tokens))
-        )
         times = " --set e2e_ms=NUMBER" if "times" in apart.reasons else ""
-        yield f"  ledger quarantine requeue {waiting_id} {tokens}{times} --reason TEXT"
+        yield f"  {_requeue(waiting_id, apart.input_tokens, apart.output_tokens)}{times} --reason TEXT"
     else:
         request = f"{shlex.quote(apart.request_id)} --account {shlex.quote(apart.account)}"
         yield "  the gateway's half counts as it is; if it is wrong:"
         yield f"  ledger correct {request} --set FIELD=VALUE --reason TEXT"
         yield f"  ledger void {request} --reason TEXT"
+
+
+def unmet_json(unmet: Unmet | None) -> dict[str, object] | None:
+    """The engine's record that is too far away, and the row of one that was refused; None if neither is there."""
+    if unmet is None:
+        return None
+    far, refused = unmet.far, unmet.refused
+    return {
+        "far": far and asdict(far) | {"gateway_at": instant_text(far.gateway_at), "engine_at": instant_text(far.engine_at)},
+        "refused": refused and asdict(refused),
+    }
+
+
+def unmet_lines(unmet: Unmet, *, waiting_id: int | None) -> Iterator[str]:
+    """Where the engine's record is that a gateway's row has not met, and what to do; `waiting_id` is that of the row if it waits."""
+    if far := unmet.far:
+        yield f"an engine's record of the same id, {far.engine_request}, is {_away(far.engine_at - far.gateway_at)}:"
+        yield f"  further apart than {WITHIN}, so they are not joined; look at the clocks and time zones of both logs"
+        if waiting_id is not None:
+            yield f"  if it is the same request: {_requeue(waiting_id, far.input_tokens, far.output_tokens)} --reason TEXT"
+    if refused := unmet.refused:
+        yield f"an engine's record of the same id was refused: {refused.reason}: {refused.detail}"
+        yield f"  ledger quarantine show {refused.quarantine_id}; repair it and send it in again, and both can be joined"
+
+
+def _requeue(waiting_id: int, *tokens: int | None) -> str:
+    names = zip(("input_tokens", "output_tokens"), tokens, strict=True)
+    return f"ledger quarantine requeue {waiting_id} " + " ".join(
+        f"--set {name}={'NUMBER' if count is None else count}" for name, count in names
+    )
+
+
+def _away(span: timedelta) -> str:
+    """`3 h 20 min later`, to the minute that has begun."""
+    minutes = abs(span) // timedelta(minutes=1)
+    days, hours = minutes // (24 * 60), minutes // 60 % 24
+    parts = [f"{count} {unit}" for count, unit in ((days, "d"), (hours, "h"), (minutes % 60, "min")) if count]
+    return f"{' '.join(parts)} {'later' if span > timedelta() else 'earlier'}"
 
 
 def _figure(count: int | None) -> str:

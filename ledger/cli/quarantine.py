@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from ledger.cli.kept_apart import apart_json, apart_lines
+from ledger.cli.kept_apart import apart_json, apart_lines, unmet_json, unmet_lines
 from ledger.cli.options import (
     LARGEST_ID,
     author_option,
@@ -236,6 +236,8 @@ def _history_lines(history: RowHistory) -> Iterator[str]:
         yield "waits for somebody"
         if history.apart:
             yield from (printable(line) for line in apart_lines(history.apart, waiting_id=row.quarantine_id))
+        if history.unmet:
+            yield from (printable(line) for line in unmet_lines(history.unmet, waiting_id=row.quarantine_id))
         yield from (printable(f"  {step}") for step in _next_steps(row))
 
 
@@ -258,6 +260,7 @@ def _history_json(history: RowHistory) -> dict[str, object]:
         "refused_at": instant_text(row.loaded_at),
         "refused_by": row.loaded_by,
         "kept_apart": apart_json(history.apart),
+        "unmet": unmet_json(history.unmet),
         "sent_in_again": [
             {
                 "at": instant_text(again.at),

@@ -15,6 +15,8 @@ from ledger.instant import instant_text, second_text
 from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.store.overview import FileLoaded
+from ledger.store.pairing import WITHIN
+from ledger.store.unmet import LOOKED_AT
 from ledger.workflows.status import Status, ledger_status
 
 _EVERY_LOAD, _SOME_LOADS = ("read", "new", "duplicate", "refused", "conflict"), ("skipped", "merged", "joined")
@@ -82,8 +84,14 @@ def _waiting(found: Status) -> Iterator[Line]:
         since += "where several share a trace or header, none is joined"
         table.add_row("engines' requests without a gateway's", grouped_count(found.unjoined.alone), since)
     if found.unjoined.first_apart is not None:
-        why = f"ledger explain {shlex.quote(printable(found.unjoined.first_apart))} (the first) says why"
-        table.add_row("pairs of halves that cannot be joined", grouped_count(found.unjoined.kept_apart), why)
+        table.add_row("pairs of halves that cannot be joined", grouped_count(found.unjoined.kept_apart), _why(found.unjoined.first_apart))
+    unmet = found.unjoined.unmet
+    for what, count, first, looked_at in (
+        (f"gateways' rows with an engine's over {WITHIN} away", unmet.far, unmet.first_far, found.unjoined.alone),
+        ("gateways' rows whose engine's was refused", unmet.refused, unmet.first_refused, sum(found.quarantine.values())),
+    ):
+        if first is not None:
+            table.add_row(what, grouped_count(count) + (" or more" if looked_at > LOOKED_AT else ""), _why(first))
     if found.unassigned:
         table.add_row("requests without a contract", grouped_count(found.unassigned), "ledger contract add FILE")
     for unrated in found.unrated:
@@ -99,6 +107,10 @@ def _waiting(found: Status) -> Iterator[Line]:
         table.add_row(f"{printable(one.contract)}: {what}", grouped_count(one.spans or one.unranked_days), how)
     lines = list(table.lines())[1:]
     yield from lines or [(Span("  nothing"),)]
+
+
+def _why(first_id: str) -> str:
+    return f"ledger explain {shlex.quote(printable(first_id))} (the first) says why"
 
 
 def _headed(words: str) -> Iterator[Line]:
@@ -120,6 +132,7 @@ def _json(found: Status) -> dict[str, object]:
         "unjoined": found.unjoined.requests,
         "unjoined_since": _instant(found.unjoined.since),
         "kept_apart": found.unjoined.kept_apart,
+        "unmet": {"far": found.unjoined.unmet.far, "refused": found.unjoined.unmet.refused},
         "unrated": [dataclasses.asdict(one) for one in found.unrated],
         "unapproved": found.unapproved,
         "not_fresh": [dataclasses.asdict(one) | {"start": _instant(one.start), "end": _instant(one.end)} for one in found.not_fresh],

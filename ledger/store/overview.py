@@ -11,6 +11,7 @@ from psycopg import sql
 from ledger.store.connection import Connection, fetch, fetch_as
 from ledger.store.kept_apart import count_apart
 from ledger.store.quarantine import IN_CONFLICT, REASON
+from ledger.store.unmet import UnmetCount, count_unmet
 
 SHOWN_LOADS = 5
 _LOOKED_AT = 2_000  # of the last batches: a file may be many
@@ -66,6 +67,7 @@ class Unjoined:
     since: datetime | None
     kept_apart: int
     first_apart: str | None
+    unmet: UnmetCount
 
 
 def months_of_accounts(connection: Connection) -> list[MonthOfAccount]:
@@ -100,7 +102,7 @@ def unjoined_requests(connection: Connection) -> Unjoined:
         "FROM engine_request WHERE NOT merged",
     )
     apart, first = count_apart(connection)
-    return Unjoined(requests=requests, alone=alone, since=since, kept_apart=apart, first_apart=first)
+    return Unjoined(requests=requests, alone=alone, since=since, kept_apart=apart, first_apart=first, unmet=count_unmet(connection))
 
 
 def last_loads(connection: Connection) -> list[FileLoaded]:

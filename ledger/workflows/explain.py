@@ -18,6 +18,7 @@ from ledger.store.histories import (
 from ledger.store.kept_apart import KeptApart, kept_apart
 from ledger.store.other_ids import requests_by_other_id, spellings
 from ledger.store.quarantine import RefusedRow, RowFilter, RowState, each_refused
+from ledger.store.unmet import Unmet, unmet_engine
 from ledger.workflows.named_account import account_cure
 from ledger.workflows.named_request import no_request, several_accounts, several_requests
 
@@ -30,7 +31,7 @@ class RequestHistory:
     revisions it is no request yet: its observations or its rows wait. `found_by` is the column of an observation that has the id that was
     asked for, None if that is the request's own; `found_as` is that id as it is stored, without an
     engine's prefix. `apart` tells why its halves are not joined, if both are there and nobody has
-    decided about it."""
+    decided about it, `unmet` where an engine's record is that has its ids and was not paired with it."""
 
     account: str
     request_id: str
@@ -40,6 +41,7 @@ class RequestHistory:
     observations: tuple[StoredObservation, ...]
     refused: tuple[RefusedRow, ...]
     apart: KeptApart | None
+    unmet: Unmet | None
 
     @property
     def stands(self) -> StoredRevision | None:
@@ -58,14 +60,14 @@ def explain_request(database: Database, asked_id: str, *, account: str | None) -
         if found_by:  # rows that spoke of it by the id that was asked for; an engine's may say no account
             others = each_refused(connection, RowFilter(request_id=asked_id, state=RowState.ALL))
             refused += [row for row in others if row.account in (None, owner)]
-        apart = kept_apart(connection, owner, request_id)
+        apart, unmet = kept_apart(connection, owner, request_id), unmet_engine(connection, owner, request_id)
         if not (revisions or observations or refused):
             cure = "check the id and the account; a row whose id cannot be read is found with ledger quarantine list"
             raise no_request(asked_id, account, cure=account_cure(connection, account) or cure)
     return RequestHistory(
         account=owner, request_id=request_id, found_by=found_by, found_as=asked_id,
         revisions=tuple(revisions), observations=tuple(observations), refused=tuple(refused),
-        apart=apart if apart is not None and apart.request_id == request_id else None,
+        apart=apart if apart is not None and apart.request_id == request_id else None, unmet=unmet,
     )  # fmt: skip
 
 

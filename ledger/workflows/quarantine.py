@@ -12,6 +12,7 @@ from ledger.store.database import Database
 from ledger.store.kept_apart import KeptApart, apart_of_waiting
 from ledger.store.quarantine import RefusedRow, RowFilter, RowState, Share, count_refused, each_refused, known_ids, resolve
 from ledger.store.resubmissions import Resubmission, resubmissions_of
+from ledger.store.unmet import Unmet, unmet_of_waiting
 
 NAMED = 10
 
@@ -19,11 +20,12 @@ NAMED = 10
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowHistory:
     """A row in quarantine, and each time it was sent in again. `apart`: it is a gateway's that waits, has the engine's half beside it, and
-    is not joined with it."""
+    is not joined with it; `unmet`: an engine's record with its ids is elsewhere."""
 
     row: RefusedRow
     resubmissions: tuple[Resubmission, ...]
     apart: KeptApart | None
+    unmet: Unmet | None
 
 
 def list_quarantine(database: Database, wanted: RowFilter, *, most: int | None = None) -> Iterator[RefusedRow]:
@@ -60,6 +62,7 @@ def row_history(database: Database, quarantine_id: int) -> RowHistory:
             row=row,
             resubmissions=tuple(resubmissions_of(connection, quarantine_id)),
             apart=apart_of_waiting(connection, row.row_sha256),
+            unmet=unmet_of_waiting(connection, row.row_sha256),
         )
 
 
