@@ -13,6 +13,7 @@ from psycopg import sql
 
 from ledger.store.cells import change_many
 from ledger.store.connection import Connection, driver_cursor, execute, fetch, fetch_as
+from ledger.store.other_ids import ENGINE_PREFIXES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,20 @@ class RequestGroup:
     requests: int
     input_tokens: int
     output_tokens: int
+
+
+_UNKNOWN = sql.SQL(
+    "NOT EXISTS (SELECT FROM chosen WHERE chosen.request_id = given.request_id "
+    "AND (given.account IS NULL OR chosen.account = given.account))"
+)
+# As for one request: an id under which something else is known, a row of a request or a refused one, means that and nothing else.
+_WITHOUT_PREFIX = sql.SQL(
+    "UPDATE given SET request_id = regexp_replace(request_id, {prefix}, '') WHERE request_id ~ {prefix} AND {unknown} "
+    "AND NOT EXISTS (SELECT FROM observation o WHERE given.request_id IN (o.record_id, o.request_id, o.trace, o.header) "
+    "AND (given.account IS NULL OR o.account IN (given.account, ''))) "
+    "AND NOT EXISTS (SELECT FROM quarantine WHERE quarantine.request_id = given.request_id) "
+    "AND NOT EXISTS (SELECT FROM resubmission WHERE values_set ->> 'request_id' = given.request_id)"
+)
 
 
 def lock_all_requests(connection: Connection) -> None:
@@ -103,13 +118,24 @@ def choose_by_filter(connection: Connection, wanted: RequestFilter) -> bool:
 
 
 def choose_by_ids(connection: Connection, ids: Iterable[tuple[str | None, str]]) -> None:
-    """Choose the requests of these ids: account, if it is known, and request id. They stand in the temporary table `given` as well."""
+    """Choose the requests of these ids: account, if it is known, and request id, with or without the prefix of an engine. They stand in
+    the temporary table `given` as well, as they were `asked` for and as what they are looked up by."""
     execute(connection, _CHOSEN)
-    execute(connection, "CREATE TEMPORARY TABLE given (account varchar, request_id varchar) ON COMMIT DROP")
+    execute(connection, "CREATE TEMPORARY TABLE given (account varchar, asked varchar, request_id varchar) ON COMMIT DROP")
     with driver_cursor(connection) as cursor, cursor.copy("COPY given FROM STDIN") as copy:
-        for one in ids:
-            copy.write_row(one)
+        for account, request_id in ids:
+            copy.write_row((account, request_id, request_id))
     execute(connection, "ANALYZE given")
+    _choose_given(connection)
+    prefix = sql.Literal(f"^({'|'.join(ENGINE_PREFIXES)})")
+    with driver_cursor(connection) as cursor:
+        bare = cursor.execute(_WITHOUT_PREFIX.format(prefix=prefix, unknown=_UNKNOWN)).rowcount
+    if bare:
+        _choose_given(connection)
+    execute(connection, "ANALYZE chosen")
+
+
+def _choose_given(connection: Connection) -> None:
     for match in (
         sql.SQL("JOIN given ON given.account = event.account AND given.request_id = event.request_id"),
         sql.SQL("JOIN given ON given.account IS NULL AND given.request_id = event.request_id"),
@@ -122,17 +148,13 @@ def choose_by_ids(connection: Connection, ids: Iterable[tuple[str | None, str]])
                 "ORDER BY event.account, event.request_id, event.revision DESC"
             ).format(columns=_COLUMNS, events=_WITH_VOIDS, match=match),
         )
-    execute(connection, "ANALYZE chosen")
 
 
 def unknown_ids(connection: Connection, most: int) -> tuple[int, list[tuple[str | None, str]]]:
     """How many of the given ids no request has, and the first of them by account and id."""
-    unknown = sql.SQL(
-        "FROM (SELECT DISTINCT account, request_id FROM given) given WHERE NOT EXISTS (SELECT FROM chosen "
-        "WHERE chosen.request_id = given.request_id AND (given.account IS NULL OR chosen.account = given.account))"
-    )
+    unknown = sql.SQL("FROM (SELECT DISTINCT account, asked, request_id FROM given) given WHERE {}").format(_UNKNOWN)
     [(count,)] = fetch(connection, sql.SQL("SELECT count(*) {}").format(unknown))
-    first = sql.SQL("SELECT account, request_id {} ORDER BY account NULLS FIRST, request_id LIMIT {}").format(unknown, sql.Literal(most))
+    first = sql.SQL("SELECT account, asked {} ORDER BY account NULLS FIRST, asked LIMIT {}").format(unknown, sql.Literal(most))
     return count, fetch(connection, first) if count else []
 
 

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from tests.conftest import RunLedger
+from tests.ingest.halves import Halves, gateway
 from tests.ingest.sample_rows import row, write_rows
 
 VOID = ["void", "--reason", "load test"]
@@ -143,3 +144,23 @@ def test_status_tells_what_is_there_and_what_waits(tmp_path: Path, loaded: RunLe
     loaded("settle", "2026-05", now="2026-06-15T00:00:00Z")
     after = json.loads(loaded("status", "--format", "json").stdout)
     assert after["not_fresh"] == [] and [(one["contract"], one["state"]) for one in after["drafts"]] == [("acme-bank-llm", "draft")]
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [("chatcmpl-g", "g"), ("cmpl-g", "g"), ("chatcmpl-own", "chatcmpl-own"), ("chatcmpl-h", None), ("chatcmpl-bad", None), ("cmpl-", None)],
+)
+def test_an_id_with_an_engines_prefix_means_the_same_alone_and_in_a_file(asked: str, meant: str | None, halves: Halves) -> None:
+    tokens = {"in": 7, "out": 8}
+    halves.load(gateway("g", **tokens), gateway("chatcmpl-own", 1, **tokens), gateway("own", 2, **tokens), gateway("bad", 3, **tokens))
+    halves.load(gateway("other", 4, header="chatcmpl-h", **tokens), gateway("h", 5, **tokens))
+    halves.load(gateway("chatcmpl-bad", 6, ms=-5, **tokens))
+    (halves.folder / "ids").write_text(f"{asked}\n")
+    looked = halves.run_ledger(*VOID, "--ids", halves.folder / "ids", "--dry-run", "--format", "json")
+    alone = halves.run_ledger(*VOID, asked, "--format", "json")
+    assert {looked.exit_code, alone.exit_code} == {0 if meant else 1}
+    if meant:
+        [chosen] = json.loads(looked.stdout)["sample"]
+        assert json.loads(alone.stdout)["request_id"] == chosen["request_id"] == meant
+    else:
+        assert f"there is no request {asked}" in alone.stderr and f"there is no request {asked};" in looked.stderr
