@@ -115,7 +115,7 @@ def _months_words(connection: Connection, accounts: Sequence[str]) -> str:
     months = sorted({one.month for one in months_of_accounts(connection) if one.account in accounts})
     if not months:
         return "there are none in any month: check the accounts of the contract; ledger status lists those that have requests"
-    return f"there are requests of it in {', '.join(months)} (months of UTC)"
+    return f"there are requests of {'it' if len(accounts) == 1 else 'them'} in {', '.join(months)} (months of UTC)"
 
 
 def _period(contract: Contract, month: str) -> Period:

@@ -184,3 +184,12 @@ def test_each_contract_is_replayed_for_its_own_accounts_and_the_output_says_whic
     told = json.loads(run_ledger("contract", "diff", loaded, wider, "--replay", MONTH, "--format", "json").stdout)["replay"]
     assert (told["old"]["events"]["total"], told["new"]["events"]["total"]) == (4, 5)
     assert told["notes"] == [f"only {wider} covers the requests of acme-branch"]
+
+
+def test_a_month_without_requests_of_several_accounts_speaks_of_all_of_them(run_ledger: RunLedger, loaded: Path, tmp_path: Path) -> None:
+    wider = write_contract(tmp_path, ("    - acme-bank\n", "    - acme-bank\n    - acme-branch\n"), name="wider.yaml")
+    said = run_ledger("contract", "check", wider, "--replay", "2026-07")
+    assert said.exit_code == 1 and said.stderr == (
+        f"error: {wider}: there are no requests of acme-bank, acme-branch in 2026-07, so there is nothing to replay\n"
+        "  there are requests of them in 2026-05 (months of UTC)\n"
+    )
