@@ -31,6 +31,7 @@ from ledger.printable import printable
 from ledger.spreadsheet import defused
 from ledger.store.database import Database
 from ledger.store.quarantine import RefusedRow, RowFilter, RowState
+from ledger.store.resubmissions import Resubmission
 from ledger.workflows.named_account import unknown_account
 from ledger.workflows.quarantine import RowHistory, contract_share, count_quarantine, dismiss_rows, list_quarantine, row_history
 
@@ -229,7 +230,8 @@ def _history_lines(history: RowHistory) -> Iterator[str]:
     for again in history.resubmissions:
         values = "".join(f", {name}={value}" for name, value in again.values_set.items())
         how = f"({again.reason}) under the mapping {again.mapping}{values}"
-        yield printable(f"{instant_text(again.at)} sent in again by {again.author} {how}: {outcome_words(again.outcome, again.detail)}")
+        outcome = outcome_words(again.outcome, again.detail) + _as(again)
+        yield printable(f"{instant_text(again.at)} sent in again by {again.author} {how}: {outcome}")
     if row.resolved_at:
         yield printable(f"{instant_text(row.resolved_at)} {row.resolution} by {row.resolved_by}: {row.resolution_reason}")
     else:
@@ -239,6 +241,11 @@ def _history_lines(history: RowHistory) -> Iterator[str]:
         if history.unmet:
             yield from (printable(line) for line in unmet_lines(history.unmet, waiting_id=row.quarantine_id))
         yield from (printable(f"  {step}") for step in _next_steps(row))
+
+
+def _as(again: Resubmission) -> str:
+    """Which request the row is now."""
+    return "" if again.request_id is None else f", as {' '.join(filter(None, (again.account, again.request_id)))}"
 
 
 def _next_steps(row: RefusedRow) -> Iterator[str]:
@@ -270,6 +277,8 @@ def _history_json(history: RowHistory) -> dict[str, object]:
                 "set": again.values_set,
                 "outcome": again.outcome,
                 "detail": again.detail or None,
+                "account": again.account,
+                "request_id": again.request_id,
                 "load": again.batch_id,
             }
             for again in history.resubmissions

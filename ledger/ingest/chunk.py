@@ -233,6 +233,13 @@ class Chunk:
         judged = self.connection.table("judged").filter("reason IS NULL")
         return judged.order("record").project("event_account, event_request_id").limit(1).fetchone()
 
+    def identities(self, role: Role | None) -> dict[int, tuple[str | None, str]]:
+        """Account, None if an engine's row says none, and id of each record that is stored, by its number. `role` is that of
+        observations: those of a gateway become requests under the ids of their records."""
+        name = "record_id" if role is Role.GATEWAY else "event_request_id"
+        rows = self.connection.table("judged").filter(self.stored).project(f"record, event_account, {name}").fetchall()
+        return {record: (account, request_id) for record, account, request_id in rows}
+
     def repeated(self) -> tuple[int, int]:
         """How many rows that would be stored have the id of an earlier one of the chunk: those that say what the first of them says, and
         those that differ from it."""

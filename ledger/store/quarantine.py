@@ -35,8 +35,6 @@ _RECEIVED_AT: LiteralString = (
     "coalesce((SELECT half.received_at FROM observation half WHERE half.refused_sha256 = row_sha256 AND half.role = 'gateway' LIMIT 1), "
     "quarantine.received_at)"
 )
-# What a row has become, when it was sent in again with what it lacked.
-_BECAME: LiteralString = "again.outcome IN ('accepted', 'duplicate') AND again.values_set ->> "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,17 +112,17 @@ class RowFilter:
         parts = {
             "quarantine_id = ANY ({})": None if self.ids is None else list(self.ids),
             f"{REASON} = {{}}": None if self.reason == _CONFLICT else self.reason,
-            "(quarantine.account = {0} OR EXISTS (SELECT FROM observation half WHERE half.refused_sha256 = row_sha256 "  # noqa: S608
+            "(quarantine.account = {0} OR EXISTS (SELECT FROM observation half WHERE half.refused_sha256 = row_sha256 "
             "AND half.account = {0}) OR quarantine.resolution = 'requeued' AND EXISTS (SELECT FROM resubmission again "
-            f"WHERE again.quarantine_id = quarantine.quarantine_id AND {_BECAME} 'account' = {{0}}))": self.account,
+            "WHERE again.quarantine_id = quarantine.quarantine_id AND again.account = {0}))": self.account,
             "source = {}": self.source,
             f"{_RECEIVED_AT} >= {{}}": self.since,
             f"{_RECEIVED_AT} < {{}}": self.until,
             # Look-ups by index: there may be a million rows.
-            "quarantine_id IN (SELECT quarantine_id FROM quarantine WHERE request_id = {0} UNION "  # noqa: S608
+            "quarantine_id IN (SELECT quarantine_id FROM quarantine WHERE request_id = {0} UNION "
             "SELECT quarantine_id FROM quarantine JOIN observation half ON half.refused_sha256 = row_sha256 "
             "WHERE half.role = 'gateway' AND half.record_id = {0} UNION "
-            f"SELECT quarantine_id FROM resubmission again WHERE {_BECAME} 'request_id' = {{0}})": self.request_id,
+            "SELECT quarantine_id FROM resubmission again WHERE again.request_id = {0})": self.request_id,
         }
         given = [sql.SQL(condition).format(sql.Literal(value)) for condition, value in parts.items() if value is not None]
         if self.reason == _CONFLICT:

@@ -16,7 +16,8 @@ from ledger.store.connection import Connection, column_list, driver_cursor, fetc
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resubmission:
     """One time a refused row was sent in again: what was set (canonical columns, as texts), and what became of it: `accepted`,
-    `duplicate`, `skipped`, or the reason why it was refused again, with its detail."""
+    `duplicate`, `skipped`, or the reason why it was refused again, with its detail. `account` and `request_id` are those of the request
+    that the row is now, None if it was refused again."""
 
     quarantine_id: int
     batch_id: int
@@ -27,15 +28,18 @@ class Resubmission:
     mapping: str
     author: str
     at: datetime
+    account: str | None
+    request_id: str | None
 
 
 def add_resubmissions(connection: Connection, done: Collection[Resubmission]) -> None:
     """Keep what became of rows that were sent in again; their batches are there."""
-    kept = ("quarantine_id", "batch_id", "values_set", "outcome", "detail", "reason")
+    kept = ("quarantine_id", "batch_id", "values_set", "outcome", "detail", "reason", "account", "request_id")
     statement = sql.SQL("COPY resubmission ({}) FROM STDIN").format(column_list(kept))
     with driver_cursor(connection) as cursor, cursor.copy(statement) as copy:
         for one in done:
-            copy.write_row((one.quarantine_id, one.batch_id, Jsonb(one.values_set), one.outcome, one.detail, one.reason))
+            values = {name: getattr(one, name) for name in kept} | {"values_set": Jsonb(one.values_set)}
+            copy.write_row(tuple(values.values()))
 
 
 def resubmissions_of(connection: Connection, quarantine_id: int) -> list[Resubmission]:
@@ -43,7 +47,7 @@ def resubmissions_of(connection: Connection, quarantine_id: int) -> list[Resubmi
     return fetch_as(
         connection,
         Resubmission,
-        "SELECT quarantine_id, batch_id, values_set, outcome, detail, reason, mapping, author, loaded_at AS at "
+        "SELECT quarantine_id, batch_id, values_set, outcome, detail, reason, mapping, author, loaded_at AS at, account, request_id "
         "FROM resubmission JOIN batch USING (batch_id) WHERE quarantine_id = %(id)s ORDER BY loaded_at, batch_id",
         {"id": quarantine_id},
     )

@@ -242,13 +242,11 @@ resubmission = Table(
     Column("outcome", Text, nullable=False, comment="accepted, duplicate, or the reason why it was refused again"),
     Column("detail", Text, nullable=False),
     Column("reason", Text, nullable=False, comment="why it was sent in, as its author says"),
+    Column("account", Name, comment="of the request that the row is now; null: it was refused again, or not recorded"),
+    Column("request_id", Name),
     PrimaryKeyConstraint("quarantine_id", "batch_id"),
     Index("ix_resubmission_conflict", "quarantine_id", postgresql_where=text("outcome = 'conflict'")),
-    Index(
-        "ix_resubmission_request_id",
-        text("(values_set ->> 'request_id')"),
-        postgresql_where=text("(values_set ->> 'request_id') is not null"),
-    ),
+    Index("ix_resubmission_request_id", "request_id", postgresql_where=text("request_id is not null")),
 )
 
 # Recorded spans of time: open circuit breakers and model loads, [starts_at, ends_at). node null matches any node.

@@ -57,7 +57,7 @@ _WITHOUT_PREFIX = sql.SQL(
     "AND NOT EXISTS (SELECT FROM observation o WHERE given.request_id IN (o.record_id, o.request_id, o.trace, o.header) "
     "AND (given.account IS NULL OR o.account IN (given.account, ''))) "
     "AND NOT EXISTS (SELECT FROM quarantine WHERE quarantine.request_id = given.request_id) "
-    "AND NOT EXISTS (SELECT FROM resubmission WHERE values_set ->> 'request_id' = given.request_id)"
+    "AND NOT EXISTS (SELECT FROM resubmission WHERE resubmission.request_id = given.request_id)"
 )
 
 

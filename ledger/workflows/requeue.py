@@ -219,19 +219,21 @@ class Requeue:
         with group.judged(now) as chunk:
             outcomes = {record: (str(reason), detail) for record, (reason, detail) in chunk.refused_records().items()}
             outcomes |= {record: (SKIPPED, kind) for record, kind in chunk.skipped_records().items()}
-            clamped = len(chunk.clamped_records())
+            clamped, identities = len(chunk.clamped_records()), chunk.identities(group.role)
             self.names.look_at(chunk)
             store = self._store_events if group.role is None else self._store_observations
             stored, changes, joined, apart = store(connection, group, chunk, batch_id)
             outcomes |= stored
         told = [outcomes[record] for record in group.records]
+        is_stored = {record for record, (outcome, _) in outcomes.items() if outcome in (NEW, MERGED, DUPLICATE)}
+        became = [identities[record] if record in is_stored else (None, None) for record in group.records]
         done = [
             Resubmission(
                 quarantine_id=row.quarantine_id, batch_id=batch_id, values_set=dict(values),
                 outcome=ACCEPTED if outcome in (NEW, MERGED) else outcome, detail=detail, reason=self.reason, mapping=group.mapping.name,
-                author=self.author, at=now,
+                author=self.author, at=now, account=account, request_id=request_id,
             )
-            for row, values, (outcome, detail) in zip(group.rows, group.values, told, strict=True)
+            for row, values, (outcome, detail), (account, request_id) in zip(group.rows, group.values, told, became, strict=True)
         ]  # fmt: skip
         counts = Counter(outcome for outcome, _ in told)
         known = {name: counts.pop(name, 0) for name in (NEW, DUPLICATE, str(Reason.CONFLICT), SKIPPED, MERGED)}

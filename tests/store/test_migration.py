@@ -168,3 +168,31 @@ def test_the_columns_that_a_source_decides_are_the_tables_in_their_order() -> No
     decided_here = {"batch_id", "revision", "refused_sha256", "repaired"}
     assert [column.name for column in event.columns if column.name not in decided_here] == list(EVENT_FIELDS)
     assert [column.name for column in observation.columns if column.name not in decided_here] == list(OBSERVATION_FIELDS)
+
+
+def test_rows_that_were_sent_in_again_get_the_request_that_they_are_as_far_as_it_is_known(database: Database) -> None:
+    with database.engine.begin() as connection:
+        migrate(connection, "0011")
+        load = (
+            "INSERT INTO batch (source, content_sha256, mapping, mapping_sha256, chunk, chunk_rows, rows_read, rows_new, rows_duplicate, "
+            "rows_conflict, rows_refused, rows_clamped, loaded_at, author) "
+            "VALUES ('f', '', 'm', '', 0, 2, 2, 0, 0, 0, 2, 0, now(), 'me') RETURNING batch_id"
+        )
+        batch_id = connection.scalar(text(load))
+        for line, set_, outcome in ((1, "{}", "accepted"), (2, '{"request_id": "set"}', "duplicate"), (3, "{}", "bad_number")):
+            row = {"batch_id": batch_id, "line": line, "hash": str(line), "set": set_, "outcome": outcome}
+            quarantine = (
+                "INSERT INTO quarantine (batch_id, line, reason, detail, row_sha256, fields, account, request_id) "
+                "VALUES (:batch_id, :line, 'bad_number', '', :hash, '{}', 'a', 'r') RETURNING quarantine_id"
+            )
+            row["id"] = connection.scalar(text(quarantine), row)
+            connection.execute(
+                text(
+                    "INSERT INTO resubmission (quarantine_id, batch_id, values_set, outcome, detail, reason) "
+                    "VALUES (:id, :batch_id, :set, :outcome, '', 'why')"
+                ),
+                row,
+            )
+        migrate(connection, "0012")
+        found = connection.execute(text("SELECT account, request_id FROM resubmission ORDER BY quarantine_id"))
+        assert [tuple(row) for row in found] == [("a", "r"), ("a", "set"), (None, None)]

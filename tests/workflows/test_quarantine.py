@@ -44,6 +44,21 @@ columns:
   output_tokens: coalesce(completion, fallback)
 """
 
+TEAMS = """\
+schema: ledger/mapping/v1
+name: teams
+identify: [id, at]
+optional: [team, tenant]
+columns:
+  account: {account}
+  request_id: {request_id}
+  model: {{constant: m}}
+  node: tenant
+  received_at: {{value: at, unit: rfc3339}}
+  input_tokens: in
+  output_tokens: out
+"""
+
 
 @pytest.fixture
 def listed(run_ledger: Run) -> Callable[..., list[dict[str, Any]]]:
@@ -251,7 +266,7 @@ def test_a_table_goes_out_defused_and_comes_back_as_it_was(tmp_path: Path, run_l
         *sorted((text, text, 5) for text in HOSTILE[1:-1]),
         (HOSTILE[-1], "n;1", 7),
     ]
-    assert rows_of("SELECT values_set FROM resubmission JOIN quarantine USING (quarantine_id) WHERE request_id = '@x'") == [
+    assert rows_of("SELECT values_set FROM resubmission JOIN quarantine USING (quarantine_id) WHERE quarantine.request_id = '@x'") == [
         ({"output_tokens": "5"},)
     ]
     lines = run_ledger("quarantine", "export", rows[0]["quarantine_id"], "--format", "jsonl", "--output", "-").stdout
@@ -398,3 +413,25 @@ def test_rows_that_others_met_are_repaired_in_a_table_and_sent_by_the_client_aga
     assert (again["new"], again["duplicate"], again["conflict"], again["refused"]) == (0, 1, 1, 5)
     assert rows_of("SELECT reason FROM quarantine WHERE resolution IS NULL") == [("conflict",)]
     assert run_ledger("quarantine", "requeue").stdout == f"{by_line[2]} conflict: differs from the stored row in output_tokens\n"
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_row_whose_account_and_id_another_mapping_has_read_is_in_the_history_of_the_request(
+    again: bool, tmp_path: Path, run_ledger: Run, listed: Callable[..., list[dict[str, Any]]]
+) -> None:
+    for name, account, request_id in (("read", "team", "id"), ("other", "tenant", "id || '-x'")):
+        (tmp_path / f"{name}.yaml").write_text(TEAMS.format(account=account, request_id=request_id))
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps({"id": "t", "tenant": "acme", "at": "2026-05-06T10:00:00Z", "in": 1, "out": 2}) + "\n")
+    assert "1 refused" in run_ledger("ingest", "--mapping", tmp_path / "read.yaml", file).stdout
+    if again:  # it is stored by then
+        assert "1 new" in run_ledger("ingest", "--mapping", tmp_path / "other.yaml", "--again", file).stdout
+    sent = run_ledger("quarantine", "requeue", "--file", "rows.jsonl", "--mapping", tmp_path / "other.yaml", "--reason", "the right fields")
+    assert sent.exit_code == 0, sent.output
+    history = json.loads(run_ledger("explain", "t-x", "--format", "json").stdout)
+    assert (history["account"], history["counts"]) == ("acme", True)
+    assert [(one["reason"], one["resolution"]) for one in history["quarantine"]] == [("missing_field", "requeued")]
+    [row_of_t] = listed("--account", "acme", "--request-id", "t-x", "--state", "resolved")
+    outcome = "is stored already" if again else "accepted"
+    assert f"under the mapping teams: {outcome}, as acme t-x\n" in run_ledger("quarantine", "show", str(row_of_t["id"])).stdout
+    assert listed("--account", "other", "--state", "all") == []
