@@ -9,7 +9,10 @@ SHOWN_NAMES = 10  # accounts, models or queues of a file that no contract knows
 
 def unknown_texts(unknown: Unknown) -> Iterator[str]:
     """What the contracts do not know, most frequent first."""
-    accounts = [f"{account} ({count:,})" for account, count in unknown.unassigned.most_common()]
+    accounts = [
+        f"{account} ({count:,}{', received when none of its contracts is in force' if account in unknown.elsewhen else ''})"
+        for account, count in unknown.unassigned.most_common()
+    ]
     if accounts:
         yield f"no contract covers the requests of {_first(accounts)}"
     of_version: dict[tuple[str, int, str], list[str]] = {}

@@ -25,14 +25,20 @@ class Unpriced(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """Events by account that no contract covers at their receipt, and by name that their contract does not price. Requests that the client
+    """Events by account that no contract covers at their receipt (`elsewhen` are those of these accounts that one covers at another time),
+    and by name that their contract does not price. Requests that the client
     got wrong (4xx) are left out of the latter: they may ask for what has never existed."""
 
     unassigned: Counter[str] = field(default_factory=Counter)
+    elsewhen: set[str] = field(default_factory=set)
     unpriced: Counter[Unpriced] = field(default_factory=Counter)
 
     def __add__(self, other: "Unknown") -> "Unknown":
-        return Unknown(unassigned=self.unassigned + other.unassigned, unpriced=self.unpriced + other.unpriced)
+        return Unknown(
+            unassigned=self.unassigned + other.unassigned,
+            elsewhen=self.elsewhen | other.elsewhen,
+            unpriced=self.unpriced + other.unpriced,
+        )
 
 
 @dataclass(slots=True)
@@ -55,6 +61,7 @@ class UnknownNames:
             one = next((one for one in spans[account] if one.start <= received_at and (one.end is None or received_at < one.end)), None)
             if one is None:
                 self.found.unassigned[account] += count
+                self.found.elsewhen.update([account] if spans[account] else [])
                 continue
             version = (one.contract_id, one.version)
             for what, name in (("model", model), ("queue", queue)):

@@ -140,7 +140,7 @@ def test_accounts_and_names_that_no_contract_knows_are_named(tmp_path: Path, run
     rows += [f"nobody,n{n},m,2026-05-06T10:00:00Z,90000,10,5,200," for n in range(2)]
     file = write_rows(tmp_path / "rows.csv", rows, header)
     assert run_ledger("ingest", file).stdout.splitlines()[1:] == [
-        "  no contract covers the requests of nobody (2), acme-bank (1)",
+        "  no contract covers the requests of nobody (2), acme-bank (1, received when none of its contracts is in force)",
         "  acme-bank-llm version 1 has no model gpt-9 (2)",
         "  acme-bank-llm version 1 has no queue express (1)",
     ]

@@ -439,6 +439,14 @@ def test_a_file_that_no_format_fits_is_told_the_nearest(text: str, message: str,
     assert "`ledger formats`" in refused.value.cure and "--mapping" in refused.value.cure
 
 
+def test_a_file_of_broken_records_alone_is_no_format_that_is_missing(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text('{"a": 1\n')
+    with pytest.raises(LedgerError) as refused:
+        outcome(file, Given())
+    assert refused.value.message == f"{file}: a jsonl file in which no record can be read"
+
+
 @pytest.mark.parametrize(("name", "source"), [("vllm-bench.json", "canonical"), ("langfuse.jsonl", "vllm-bench")])
 def test_a_file_of_another_kind_than_was_named_is_refused(name: str, source: str) -> None:
     with pytest.raises(LedgerError, match=f"no file of the format {source}"):

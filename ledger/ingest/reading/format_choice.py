@@ -69,6 +69,9 @@ def _unknown_format(path: Path, mappings: tuple[Mapping, ...], file_format: File
     close = [one for one in near if one[0] <= 0.5] or near[:1]
     nearest = [f"{name}, which misses {', '.join(missed)}" for _, _, name, missed in close[:NEAREST_FORMATS]]
     named = f"; nearest {'is' if len(nearest) == 1 else 'are'} {'; '.join(nearest)}" if nearest else ""
+    if not fields:
+        problem = f"{path}: a {file_format} file in which no record can be read"
+        return LedgerError(problem, cure="look at its first line, and export it again")
     return LedgerError(
         f"{path}: no format fits a {file_format} file with the fields {shown}{named}",
         cure="`ledger formats` lists the formats and what they are for; for a log of your own write a mapping and name it with --mapping",
