@@ -51,6 +51,13 @@ class Places:
         moved = offset if isinstance(node, Text) and node.is_verbatim else 0
         return line, column + moved, end_line, end_column
 
+    def text_of(self, path: Path) -> str:
+        """The scalar that stands there, as the file writes it, for a message. The file has it."""
+        assert self.root is not None, "a file was read"
+        node, _ = _walk(self.root, path)
+        assert isinstance(node, Text), f"a scalar stands at {path}"
+        return printable(node.text)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadResult:

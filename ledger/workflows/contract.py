@@ -11,9 +11,10 @@ from pathlib import Path
 
 from ledger.contract.diagnostic import Diagnostic, Severity
 from ledger.contract.model import Contract
-from ledger.contract.reader import Places, ReadResult, read_contract
+from ledger.contract.reader import Places, ReadResult, diagnostic_of, read_contract
 from ledger.contract.source import MAX_BYTES
 from ledger.contract.versions import check_versions
+from ledger.workflows.example_days import check_example_days
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,9 @@ def check_contracts(paths: Sequence[Path]) -> tuple[CheckedFile, ...]:
             continue
         result = read_contract(content, file)
         read[file], diagnostics[file] = (content, result), list(result.diagnostics)
+        if result.contract:
+            findings = check_example_days(result.contract, result.places)
+            diagnostics[file] += [diagnostic_of(finding, file, result.places) for finding in findings]
     contracts = [(file, result.contract) for file, (_, result) in read.items() if result and result.contract]
     for diagnostic in check_versions(contracts, {file: result.places for file, (_, result) in read.items() if result}, complete=False):
         diagnostics[diagnostic.file].append(diagnostic)

@@ -17,7 +17,7 @@ from ledger.ingest.stated_event import state_events, stated_events
 from ledger.instant import MICROSECOND, since_1970_us
 from ledger.rating.classified import ClassifiedRequest, classify_requests, window_cell_of, with_told_latencies
 from ledger.rating.plan import Breaker, Coverage, ModelLoad, plans_of
-from ledger.settlement.calendar import day_start, days_touched, months_anywhere
+from ledger.settlement.calendar import days_touched, months_anywhere
 from ledger.settlement.cell import WindowCell
 from ledger.settlement.example import Difference, ExampleFound, WindowFound, differences, request_found, windows_found
 from ledger.settlement.example_sketch import quiet_instant, standard_queue
@@ -26,6 +26,7 @@ from ledger.settlement.stated_rule import StatedRule
 from ledger.settlement.stated_rules import stated_rules
 from ledger.settlement.windows import judge, window_of
 from ledger.workflows.contract import CheckedFile
+from ledger.workflows.example_days import in_force, instants_outside
 
 Span = tuple[datetime, datetime]
 
@@ -81,19 +82,23 @@ class _Case:
 
 
 def run_examples(checked: Sequence[CheckedFile]) -> tuple[RunFile, ...]:
-    """Runs the examples of the files, each by itself; a version is tested on the days of its own `effective`, whatever replaces it."""
+    """Runs the examples of the files, each by itself; a version is tested on the days of its own `effective`, whatever replaces it.
+
+    An example with an instant outside these days, which `check_contracts` has told, is left out.
+    """
     cases = [
         _case(contract, example, file, place)
         for file, one in enumerate(checked)
         if (contract := one.contract) is not None
         for place, example in enumerate(contract.examples)
     ]
-    wrong = {case.key: list(_outside_its_version(case)) for case in cases}
+    outside = {(file, place) for file, one in enumerate(checked) if one.contract for place in instants_outside(one.contract)}
+    wrong: dict[str, list[Finding]] = {case.key: [] for case in cases}
     with duckdb.connect(config={"threads": 1}) as memory:  # so few events are not worth a second one
         for case, entry, detail in _state(memory, cases):
             path: Path = ("examples", case.place, case.what, entry)
             wrong[case.key].append(_wrong(path, detail, "an event that can be", "correct what the example says of it"))
-        sound = [case for case in cases if not wrong[case.key]]
+        sound = [case for case in cases if not wrong[case.key] and (case.file, case.place) not in outside]
         classified: dict[str, ClassifiedRequest] = {}
         for batch in _apart(sound):
             classified |= _classify(memory, batch)
@@ -178,21 +183,6 @@ def _with_defaults(contract: Contract, event: ExampleEvent, received_at: datetim
     return event.model_copy(update={name: value for name, value in defaults.items() if getattr(event, name) is None})
 
 
-def _outside_its_version(case: _Case) -> Iterator[Finding]:
-    start, end = _in_force(case.stated)
-    for entry, event in enumerate(case.events):
-        assert event.received_at is not None
-        if event.received_at < start or (end is not None and event.received_at >= end):
-            days = f"from {case.stated.effective.start}" + ("" if end is None else f" to before {case.stated.effective.until}")
-            path: Path = ("examples", case.place, case.what, entry, "at" if case.example.windows else "received_at")
-            yield _wrong(path, f"{event.received_at:%Y-%m-%dT%H:%M:%SZ}", f"an instant of the version, which is in force {days}", "move it")
-
-
-def _in_force(contract: Contract) -> tuple[datetime, datetime | None]:
-    zone, until = contract.calendar.timezone, contract.effective.until
-    return day_start(zone, contract.effective.start), None if until is None else day_start(zone, until)
-
-
 def _wrong(path: Path, found: str, expected: str, cure: str) -> Finding:
     return Finding(code="bad_example", path=path, found=found, expected=expected, cure=cure)
 
@@ -261,7 +251,7 @@ def _coverage(case: _Case) -> Iterator[Coverage]:
     """The days of the case's events, for each account that they name."""
     first, last = _waits(case)
     days = days_touched(case.contract.calendar.timezone, first, last)
-    start, end = _in_force(case.stated)
+    start, end = in_force(case.stated)
     for account in sorted({case.account(event.account) for event in case.events if event.account is not None}):
         yield Coverage(
             account=account,

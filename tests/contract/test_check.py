@@ -91,6 +91,25 @@ def test_a_correction_can_be_checked_without_the_version_that_it_replaces(tmp_pa
     assert check(file).exit_code == 0
 
 
+def test_an_example_on_a_day_outside_its_version_is_told_as_the_file_writes_it(tmp_path: Path) -> None:
+    file = tmp_path / "contract.yaml"
+    at = {"last": "2026-12-31T23:59:59.999999+08:00", "next": "2027-01-01T00:00:00+08:00", "before": "2025-12-31T15:59:59Z"}
+    events = "\n".join(f"      - {{received_at: {instant}, queue_ms: 10, inference_ms: 90}}" for instant in at.values())
+    windows = f"  - it: b\n    windows: [{{at: {at['next']}, p99: 1s}}]\n    expect: {{results: [refunded]}}"
+    text = f"{QUIET[: QUIET.index('examples:')]}examples:\n  - it: a\n    events:\n{events}\n    expect: {{charge: 0}}\n{windows}\n"
+    file.write_text(text)
+    result = check(file)
+    lines = text.splitlines()
+    first, last = (next(number for number, line in enumerate(lines, 1) if word in line) for word in (at["next"], "windows: [{"))
+    told = [line for line in result.output.splitlines() if line.startswith(str(file))]
+    assert result.exit_code == 1
+    assert told == [
+        f"{file}:{line}:{lines[line - 1].index(at['next']) + 1}: error bad_example: found the instant `{at['next']}`{more}; expected instants "
+        "within `effective`, from 2026-01-01 to before 2027-01-01 in Asia/Shanghai; move the example onto these days"
+        for line, more in ((first, " and 1 more of this example"), (last, ""))
+    ]
+
+
 def test_json_has_every_field_of_a_finding(tmp_path: Path) -> None:
     file = tmp_path / "contract.yaml"
     file.write_text(edited(QUIET, ["target: 300ms", "target: 300"]))

@@ -25,6 +25,7 @@ def write_versions(folder: Path) -> None:
         key = new.partition(":")[0]
         second, count = re.subn(rf"\b{key}: (\{{from: \S+|[a-z0-9_]+,?)(?=[ \n])", new, second, count=1)
         assert count == 1, new
+    second = second.replace("2026-05-", "2026-07-")  # the dates of its examples
     (folder / "acme-v1.yaml").write_text(first)
     (folder / "acme-v2.yaml").write_text(second)
 

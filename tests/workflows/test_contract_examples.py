@@ -385,9 +385,12 @@ def test_an_event_that_telemetry_could_not_have_is_no_example(acme: Contract) ->
     assert wrong(acme, timing) == "queue and inference take 200000 us, e2e is 100000 us"
 
 
-def test_an_instant_outside_the_version_is_no_example(acme: Contract) -> None:
-    assert wrong(acme, {"events": [{"received_at": "2026-12-31T16:00:00Z"}], "expect": {"charge": "0"}}) == "2026-12-31T16:00:00Z"
-    assert wrong(acme, {"windows": [{"at": "2025-12-31T15:59:59Z", "p99": "1s"}], "expect": {"results": ["met"]}}) == "2025-12-31T15:59:59Z"
+def test_an_example_with_an_instant_outside_the_version_does_not_run(acme: Contract) -> None:
+    late = {"events": [{"received_at": "2026-12-31T16:00:00Z"}], "expect": {"charge": "0"}}
+    early = {"windows": [{"at": "2025-12-31T15:59:59Z", "p99": "1s"}], "expect": {"results": ["met"]}}
+    inside = {"windows": [{"at": "2025-12-31T16:00:00Z", "p99": "1s"}], "expect": {"results": ["refunded"]}}
+    (result,) = run_examples([of(acme, late, early, inside)])
+    assert [one.place for one in result.run] == [2] and result.wrong == ()  # `contract check` has told it
 
 
 def test_one_window_has_one_percentile(acme: Contract) -> None:
