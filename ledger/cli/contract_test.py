@@ -64,7 +64,7 @@ def _file_lines(run: "RunFile") -> Iterator[str]:
             yield from failure_lines(f"{run.checked.file}:{line}", example.found, example.differences)
             yield ""
     if run.rules:
-        yield f"{run.checked.file}: {coverage_line(len(run.rules), len(run.not_reached))}"
+        yield f"{run.checked.file}: {coverage_line(len(run.rules), len(run.awaited), len(run.not_reached))}"
     for rule in run.not_reached:
         yield from sketch_lines(rule)
 
@@ -99,7 +99,8 @@ def _file_json(run: "RunFile") -> dict[str, object]:
         "examples": examples,
         "rules": {
             "total": len(run.rules),
-            "reached": len(run.rules) - len(run.not_reached),
+            "reached": len(run.rules) - len(run.awaited) - len(run.not_reached),
+            "reached_by_failing": len(run.awaited),
             "not_reached": [sketch_json(rule) for rule in run.not_reached],
         },
     }

@@ -37,6 +37,8 @@ def list_(database: Database, unapproved: bool, output_format: str) -> None:
             echo(line)
     if not stored:
         echo("no contracts yet; add one with: ledger contract add FILE", err=True)
+    elif not listed:
+        echo("no version in force lacks an approval", err=True)
 
 
 @click.command()

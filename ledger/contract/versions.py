@@ -10,21 +10,28 @@ from itertools import combinations
 from ledger.contract.diagnostic import Diagnostic, Finding, Path
 from ledger.contract.model import Contract
 from ledger.contract.reader import Places, diagnostic_of
-from ledger.contract.schedule import Stretch, overlaps, stretches
+from ledger.contract.schedule import Overlap, Stretch, overlaps, stretches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Versions:
-    """The versions of one contract by number, the first of each number, with the files they came from."""
+    """The versions of one contract by number, the first of each number, with the files they came from. `stored` are those that were added
+    before and can no longer be changed: what is wrong with them and another one is told of the other one."""
 
     files: dict[int, str] = field(default_factory=dict)
     contracts: dict[int, Contract] = field(default_factory=dict)
+    stored: set[int] = field(default_factory=set)
 
 
 def check_versions(
-    contracts: Sequence[tuple[str, Contract]], places: Mapping[str, Places] | None = None, *, complete: bool = True
+    contracts: Sequence[tuple[str, Contract]],
+    places: Mapping[str, Places] | None = None,
+    *,
+    stored: Sequence[tuple[str, Contract]] = (),
+    complete: bool = True,
 ) -> tuple[Diagnostic, ...]:
-    """The rules that these versions of one or several contracts break together; `places`, by file, gives the lines to show.
+    """The rules that these versions of one or several contracts break, together and with those that are `stored`, each with the name of
+    its file; `places`, by file, gives the lines to show.
 
     `complete` says that these are all the versions there are; if not, a version by itself may replace one that is not given.
     The same version twice is no fault if the content is the same. Days are local days of each contract: where an account moves
@@ -33,6 +40,10 @@ def check_versions(
     places = places or {}
     found: list[tuple[str, Finding]] = []
     by_id: dict[str, _Versions] = {}
+    for file, contract in stored:
+        versions = by_id.setdefault(contract.id, _Versions())
+        versions.contracts[contract.version], versions.files[contract.version] = contract, file
+        versions.stored.add(contract.version)
     for file, contract in contracts:
         versions = by_id.setdefault(contract.id, _Versions())
         if contract.version not in versions.contracts:
@@ -50,15 +61,16 @@ def _taken(contract: Contract, file: str) -> Finding:
     return Finding(
         code="version_taken",
         path=("version",),
-        found=f"version {contract.version} of `{contract.id}`, which {file} has with other content",
-        expected="a version number of its own",
-        cure=f"write the next number, with `replaces: {contract.version}` if it corrects that version",
+        found=f"version {contract.version} of `{contract.id}`, which {file} is too, with other content",
+        expected="one file for each version of a contract",
+        cure=f"write another `id` if this is another contract; else the next number, with `replaces: {contract.version}` if it corrects "
+        "that version",
     )
 
 
 def _check_contract(versions: _Versions, *, complete: bool) -> Iterator[tuple[str, Finding]]:
     numbers = sorted(versions.contracts)
-    first = versions.contracts[numbers[0]]
+    first = versions.contracts[min(versions.stored or numbers)]
     for number in numbers:
         contract = versions.contracts[number]
         for finding in _changed_terms(first, contract):
@@ -76,19 +88,26 @@ def _check_contract(versions: _Versions, *, complete: bool) -> Iterator[tuple[st
                 ),
             )
     for overlap in overlaps(list(versions.contracts.values())):
-        last = overlap.versions[-1]
-        others = " and ".join(str(number) for number in overlap.versions[:-1])
-        yield (
-            versions.files[last],
-            Finding(
-                code="versions_overlap",
-                path=("effective",),
-                found=f"version {last} in force together with version {others} from {overlap.from_on}",
-                expected="one version in force on each day",
-                cure=f"write `replaces: {overlap.versions[0]}` in version {last}, which then stands for it on the days that both cover; "
-                f"or, before it is added, end version {others} with `until: {overlap.from_on}`",
-            ),
-        )
+        yield _overlap(versions, overlap)
+
+
+def _overlap(versions: _Versions, overlap: Overlap) -> tuple[str, Finding]:
+    """Told of the highest version that can still be changed."""
+    at = max(set(overlap.versions) - versions.stored or overlap.versions)
+    others = [number for number in overlap.versions if number != at]
+    cure = f"change its days, or give it a number above {others[-1]} and `replaces: {others[-1]}`"
+    if at > others[-1]:
+        cure = f"write `replaces: {others[0]}` in version {at}, which then stands for it on the days that both cover"
+        if not versions.stored.intersection(others):
+            cure += f"; or, before it is added, end version {' and '.join(map(str, others))} with `until: {overlap.from_on}`"
+    finding = Finding(
+        code="versions_overlap",
+        path=("effective",),
+        found=f"version {at} in force together with version {' and '.join(map(str, others))} from {overlap.from_on}",
+        expected="one version in force on each day",
+        cure=cure,
+    )
+    return versions.files[at], finding
 
 
 def _changed_terms(first: Contract, contract: Contract) -> Iterator[Finding]:
@@ -113,20 +132,22 @@ def _changed_terms(first: Contract, contract: Contract) -> Iterator[Finding]:
 
 
 def _accounts_in_two_contracts(by_id: Mapping[str, _Versions]) -> Iterator[tuple[str, Finding]]:
-    """One finding for each pair of versions and account; a contract whose own versions overlap is looked at when they do not."""
-    holders: dict[str, list[tuple[Stretch, Contract, str]]] = {}
+    """One finding for each pair of versions and account, told of one that can still be changed; a contract whose own versions overlap is
+    looked at when they do not."""
+    holders: dict[str, list[tuple[Stretch, _Versions]]] = {}
     for versions in by_id.values():
         contracts = list(versions.contracts.values())
         for stretch in stretches(contracts) if not overlaps(contracts) else ():
-            contract = versions.contracts[stretch.version]
-            for account in contract.parties.customer.accounts:
-                holders.setdefault(account, []).append((stretch, contract, versions.files[stretch.version]))
+            for account in versions.contracts[stretch.version].parties.customer.accounts:
+                holders.setdefault(account, []).append((stretch, versions))
     for account, held in holders.items():
-        for (mine, first, _), (yours, second, file) in combinations(held, 2):
+        for pair in combinations(held, 2):
+            (mine, ours), (yours, theirs) = sorted(pair, key=lambda one: one[0].version not in one[1].stored)
             from_on = max(mine.from_on, yours.from_on)
             ends = [end for end in (mine.until_on, yours.until_on) if end is not None]
-            if first.id != second.id and (not ends or from_on < min(ends)):
-                yield file, _shared_account(first, second, account, str(from_on))
+            if ours is not theirs and (not ends or from_on < min(ends)):
+                first, second = ours.contracts[mine.version], theirs.contracts[yours.version]
+                yield theirs.files[yours.version], _shared_account(first, second, account, str(from_on))
 
 
 def _shared_account(first: Contract, second: Contract, account: str, from_on: str) -> Finding:

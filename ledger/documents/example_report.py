@@ -40,9 +40,10 @@ def failure_json(found: ExampleFound, differences: Sequence[Difference]) -> list
     ]
 
 
-def coverage_line(rules: int, not_reached: int) -> str:
-    """How many rules the examples reach."""
-    return f"examples reach {rules - not_reached} of {rules} rules" + ("; not reached:" if not_reached else "")
+def coverage_line(rules: int, awaited: int, not_reached: int) -> str:
+    """How many rules the examples reach, how many more those that fail, and whether some are reached by none."""
+    more = f", and {awaited} more once those that fail are corrected" if awaited else ""
+    return f"examples reach {rules - awaited - not_reached} of {rules} rules{more}" + ("; not reached:" if not_reached else "")
 
 
 def sketch_lines(rule: StatedRule) -> Iterator[str]:

@@ -45,16 +45,18 @@ class RunExample:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFile:
     """The examples of a file that ran, why the others could not, and the rules of the contract, each with whether an example that holds
-    reaches it. Of a file that is no contract there is nothing."""
+    reaches it; `awaited` are those that only examples reach that fail. Of a file that is no contract there is nothing."""
 
     checked: CheckedFile
     run: tuple[RunExample, ...] = ()
     wrong: tuple[Diagnostic, ...] = ()
     rules: tuple[tuple[StatedRule, bool], ...] = ()
+    awaited: tuple[StatedRule, ...] = ()
 
     @property
     def not_reached(self) -> tuple[StatedRule, ...]:
-        return tuple(rule for rule, is_reached in self.rules if not is_reached)
+        """The rules that no example reaches, not even one that fails."""
+        return tuple(rule for rule, is_reached in self.rules if not is_reached and rule not in self.awaited)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,13 +123,14 @@ def _run_file(
         for case in own
         if case.key in found
     )
-    holding = [one.found for one in run if not one.differences]
+    holding, failing = ([one.found for one in run if bool(one.differences) is fails] for fails in (False, True))
     rules = () if checked.contract is None else stated_rules(checked.contract)
     return RunFile(
         checked=checked,
         run=run,
         wrong=tuple(diagnostic_of(finding, checked.file, checked.places) for case in own for finding in wrong[case.key]),
         rules=tuple((rule, any(map(rule.is_reached_by, holding))) for rule in rules),
+        awaited=tuple(rule for rule in rules if any(map(rule.is_reached_by, failing)) and not any(map(rule.is_reached_by, holding))),
     )
 
 

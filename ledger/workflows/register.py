@@ -94,7 +94,7 @@ def _check_together(stored: Iterable[StoredVersion], new: Sequence[StoredVersion
     given = {content_hash(file.content): file for file in files}
     before = [(f"{version.file} (stored)", version.contract) for version in stored]  # which another file of that name is not
     offered = [(given[version.content_sha256].file, version.contract) for version in new]
-    return check_versions([*before, *offered], {file.file: file.places for file in files})
+    return check_versions(offered, {file.file: file.places for file in files}, stored=before)
 
 
 def _unproved(files: Iterable[CheckedFile]) -> Iterator[Unproved]:

@@ -217,12 +217,20 @@ def test_json_has_every_example_every_failure_and_what_is_not_reached(edited: Pa
         "found": "0.0684",
     }
     assert [(one["window"], one["expected"], one["found"]) for one in window["failures"]] == [(2, "met", "refunded")]
-    assert file["rules"]["total"] == 43 and file["rules"]["reached"] == 41
-    assert [rule["rule"] for rule in file["rules"]["not_reached"]] == [
-        "model deepseek-v4-mini: its rates",
-        "budget: a breach above 360ms is refunded",
-    ]
-    assert file["rules"]["not_reached"][0]["example"]["expect"] == {"charge": "0.0228"}
+    assert file["rules"] == {"total": 43, "reached": 41, "reached_by_failing": 2, "not_reached": []}
+
+
+def test_what_no_example_reaches_is_told_beside_those_that_fail_and_without_what_they_would_reach(edited: Path) -> None:
+    within = ("p99: 361ms}\n    expect: {results: [forgiven, refunded]}", "p99: 310ms}\n    expect: {results: [forgiven, forgiven]}")
+    write(edited, ("charge: 0.0684", "charge: 0.0685"), within)
+    result = run("--require-full", edited)
+    assert result.exit_code == 1 and ": fails: " in result.output
+    counted = "examples reach 41 of 43 rules, and 1 more once those that fail are corrected; not reached:\n"
+    assert f'{edited}: {counted}  - it: "budget: a breach above 360ms is refunded"\n' in result.output
+    assert "model deepseek-v4-mini: its rates" not in result.output
+    [file] = json.loads(run("--format", "json", edited).stdout)
+    assert [rule["rule"] for rule in file["rules"]["not_reached"]] == ["budget: a breach above 360ms is refunded"]
+    assert file["rules"]["not_reached"][0]["example"]["expect"] == {"results": ["refunded"]}
 
 
 def test_a_contract_of_another_model_of_prices_is_tested_with_a_warning_unsaid() -> None:

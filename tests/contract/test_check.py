@@ -104,8 +104,8 @@ def test_an_example_on_a_day_outside_its_version_is_told_as_the_file_writes_it(t
     told = [line for line in result.output.splitlines() if line.startswith(str(file))]
     assert result.exit_code == 1
     assert told == [
-        f"{file}:{line}:{lines[line - 1].index(at['next']) + 1}: error bad_example: found the instant `{at['next']}`{more}; expected instants "
-        "within `effective`, from 2026-01-01 to before 2027-01-01 in Asia/Shanghai; move the example onto these days"
+        f"{file}:{line}:{lines[line - 1].index(at['next']) + 1}: error bad_example: found the instant `{at['next']}`{more}; "
+        "expected instants within `effective`, from 2026-01-01 to before 2027-01-01 in Asia/Shanghai; move the example onto these days"
         for line, more in ((first, " and 1 more of this example"), (last, ""))
     ]
 

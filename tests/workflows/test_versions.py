@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import RunLedger
-from tests.workflows.base_contract import REQUIRED, SECOND, write_contract
+from tests.workflows.base_contract import OTHER, REQUIRED, SECOND, write_contract
 
 
 @pytest.fixture
@@ -63,7 +63,8 @@ def test_what_holds_up_settlements_is_listed_by_itself_and_counted_in_the_status
     run_ledger("contract", "approve", "acme-bank-llm", "1", "--role", "finance")
     assert held_up() == ([], 0)
     none = run_ledger("contract", "list", "--unapproved")
-    assert (none.stdout, none.stderr) == ("", "") and "to be approved" not in run_ledger("status").stdout
+    assert (none.stdout, none.stderr) == ("", "no version in force lacks an approval\n")
+    assert "to be approved" not in run_ledger("status").stdout
 
 
 def test_a_version_that_others_stand_for_is_never_in_force(run_ledger: RunLedger, tmp_path: Path) -> None:
@@ -126,15 +127,57 @@ def test_the_history_tells_in_order_who_added_and_approved_what(run_ledger: RunL
     assert steps[1]["role"] == "legal" and steps[2]["replaces"] == 1 and steps[0]["file"] == "first.yaml"
 
 
-def test_a_version_that_overlaps_a_stored_one_is_refused_with_its_place_and_line(run_ledger: RunLedger, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("stored", "offered", "at", "told"),
+    [
+        (
+            [[]],
+            [("version: 1", "version: 2")],
+            "effective:",
+            "versions_overlap: found version 2 in force together with version 1 from 2026-01-01; "
+            "expected one version in force on each day; "
+            "write `replaces: 1` in version 2, which then stands for it on the days that both cover\n",
+        ),
+        (
+            [[("version: 1", "version: 2")]],
+            [],
+            "effective:",
+            "versions_overlap: found version 1 in force together with version 2 from 2026-01-01; "
+            "expected one version in force on each day; change its days, or give it a number above 2 and `replaces: 2`\n",
+        ),
+        (
+            [[("version: 1", "version: 2"), ("from: 2026-01-01", "from: 2026-06-01")]],
+            [("until: 2027-01-01", "until: 2026-06-01"), ("currency: CNY", "currency: USD")],
+            "USD",
+            "fixed_term_changed: found `USD`, where version 2 has `CNY`; ",
+        ),
+        (
+            [[("until: 2027-01-01", "until: 2026-06-01")], [*OTHER]],
+            [("version: 1", "version: 2"), ("from: 2026-01-01", "from: 2026-06-01"), ("- acme-bank\n", "- other-account\n")],
+            "other-account",
+            "account_in_two_contracts: found the account `other-account` from 2026-06-01, which then belongs to version 1 of `other` too; ",
+        ),
+        (
+            [[]],
+            [("currency: CNY", "currency: USD")],
+            "1\n",
+            "version_taken: found version 1 of `acme-bank-llm`, which contract.yaml (stored) is too, with other content; ",
+        ),
+    ],
+    ids=["a later one", "an earlier one", "another currency", "an account of another contract", "a number that is taken"],
+)
+def test_what_does_not_go_with_stored_versions_is_told_at_its_place_in_the_file(
+    stored: list[list[tuple[str, str]]], offered: list[tuple[str, str]], at: str, told: str, run_ledger: RunLedger, tmp_path: Path
+) -> None:
     (tmp_path / "old").mkdir()
-    assert run_ledger("contract", "add", write_contract(tmp_path / "old")).exit_code == 0
-    file = write_contract(tmp_path, ("version: 1", "version: 2"))  # of the same name
-    number, line = next((number, line) for number, line in enumerate(file.read_text().splitlines(), 1) if line.startswith("effective:"))
+    for changes in stored:
+        assert run_ledger("contract", "add", write_contract(tmp_path / "old", *changes)).exit_code == 0
+    file = write_contract(tmp_path, *offered)  # of the same name
+    text = file.read_text()
+    before = text[: text.index(at, text.index("\nversion:"))].split("\n")
+    number, column = len(before), len(before[-1])
     refused = run_ledger("contract", "add", file)
-    lines = refused.stderr.splitlines()  # warnings are told first
-    first, quoted, caret = lines[(at := next(at for at, line in enumerate(lines) if "error versions_overlap" in line)) : at + 3]
-    assert first.startswith(
-        f"{file}:{number}:1: error versions_overlap: found version 2 in force together with version 1 from 2026-01-01; "
-    )
-    assert (refused.exit_code, quoted, caret) == (1, f"    {line}", "    ^")
+    _, _, rest = refused.stderr.partition(f"{file}:{number}:{column + 1}: error ")  # warnings are told first
+    assert refused.exit_code == 1 and rest.startswith(told), refused.stderr
+    assert rest.splitlines()[1:3] == [f"    {text.splitlines()[number - 1]}", f"    {' ' * column}^"]
+    assert refused.stderr.count(": error ") == 1
