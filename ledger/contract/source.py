@@ -90,9 +90,11 @@ class _Stop(Exception):
 
 @dataclass(slots=True)
 class _Source:
-    """The file being read, its lines, its diagnostics so far, the last YAML event, and how many values there were."""
+    """The file being read, its lines, its diagnostics so far, the last YAML event, and how many values there were. If it `is_stored`, a
+    character that nobody would write today means what it meant when the file was added."""
 
     file: str
+    is_stored: bool = False
     diagnostics: list[Diagnostic] = field(default_factory=list)
     last: yaml.Event | None = None
     values: int = 0
@@ -155,7 +157,7 @@ class _Source:
             cure = "save the file as UTF-8: it is in another encoding, such as Latin-1 or GBK, or damaged"
             self.refuse("bad_encoding", _end_of(before), found, "a text in UTF-8", cure)
             raise _Stop from None
-        strange = _STRANGE.search(text)
+        strange = (_CONTROL if self.is_stored else _STRANGE).search(text)
         if strange:
             line, column = _end_of(text[: strange.start()])
             found = f"{_strange_words(strange[0])} (U+{ord(strange[0]):04X})"
@@ -248,7 +250,7 @@ class _Source:
 
     def _typed_right(self, text: Text, *, in_brackets: bool) -> Text | Refused:
         """The text, unless it holds what looks like the quotes around it or, in brackets, like the end of an entry or a key."""
-        if text.is_quoted or not text.is_verbatim:
+        if self.is_stored or text.is_quoted or not text.is_verbatim:
             return text
         for at, character in look_alikes(text.text):
             if (at == 0 and meant_by(character) in OPENING) or (in_brackets and meant_by(character) in SEPARATORS):
@@ -271,7 +273,7 @@ class _Source:
             pairs[name] = of, Refused(line=text.line, column=text.column)
             return
         wrong = next(look_alikes(key.text), None) if isinstance(key, Text) and key.is_verbatim and not key.is_quoted else None
-        if isinstance(key, Text) and wrong is not None:
+        if isinstance(key, Text) and wrong is not None and not self.is_stored:
             del self.diagnostics[before:]  # that it has no value is only what follows
             at, character = wrong
             self._refuse_look_alike(key.line, key.column + at, character)
@@ -328,12 +330,14 @@ class _Source:
 
 
 _LINE_END = re.compile("\r\n|\r|\n")
-_STRANGE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff" + "".join(sorted(TURNING | HIDDEN)) + "]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff" + "".join(sorted(TURNING)) + "]")
+_STRANGE = re.compile(f"{_CONTROL.pattern[:-1]}{''.join(sorted(HIDDEN))}]")
 
 
-def read_source(content: bytes, file: str) -> tuple[Node | None, tuple[Diagnostic, ...]]:
-    """The tree of the file, or None where none can be built, and what is wrong with its form."""
-    source = _Source(file)
+def read_source(content: bytes, file: str, *, is_stored: bool = False) -> tuple[Node | None, tuple[Diagnostic, ...]]:
+    """The tree of the file, or None where none can be built, and what is wrong with its form. If it `is_stored`, what could be added once
+    still means what it meant, though it looks like something else and would be refused today."""
+    source = _Source(file, is_stored)
     root = None
     with suppress(_Stop):
         root = source.read(content)

@@ -1,6 +1,7 @@
 """Stored versions: what a file says is read once, and always means what the bytes mean to this reader."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,29 @@ def test_what_another_reader_read_is_not_believed(database: Database) -> None:
         add_versions(connection, [EDGES])
         connection.execute(insert(contract_reading), reading)
         assert stored_versions(connection) == [EDGES]
+
+
+REFUSED_TODAY = {
+    "a full-width comma in brackets": ("accounts:\n    - acme-bank\n", "accounts: [甲，乙]\n"),
+    "a curly quote at the start": ("title: Inference services\n", "title: “Inference” services\n"),
+    "a full-width letter in a key": ("      deepseek-moe-4bit:\n", "      ｍini:\n"),
+    "a character that nobody sees": ("title: Inference services\n", "title: Inference\u200b services\n"),
+    "what a rule refuses": ("until: 2027-01-01", "until: 2026-01-01"),
+}
+
+
+@pytest.mark.parametrize("change", REFUSED_TODAY.values(), ids=REFUSED_TODAY)
+def test_what_was_added_means_the_same_though_it_would_be_refused_today(change: tuple[str, str], database: Database) -> None:
+    text = EDGES.content.decode()
+    assert text.count(change[0]) == 1
+    content = text.replace(*change).encode()
+    assert read_contract(content, "contract.yaml").contract is None
+    added = replace(EDGES, contract=contract_of_texts(contract_texts(content)), content=content, content_sha256=content_hash(content))
+    with database.engine.begin() as connection:
+        add_versions(connection, [added])
+        assert stored_versions(connection) == [added]
+    if "甲" in change[1]:
+        assert added.contract.parties.customer.accounts == ("甲，乙",)
 
 
 def test_a_change_of_any_module_of_the_reader_makes_another_reader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
