@@ -26,8 +26,9 @@ from ledger.contract.model import (
     Tier,
     served_names,
 )
-from ledger.contract.scalar import currency_digits, duration_text
+from ledger.contract.scalar import UNIT_US, currency_digits, duration_text
 from ledger.contract.suggestion import did_you_mean, listed
+from ledger.contract.whole_numbers import LARGEST_RESULT_US, MOST_DIGITS, size_of
 
 RESERVED_TIERS = (*ExemptionKind, "missing_latency", "cancelled", "refund", "failed")
 RESERVED_DEFINITIONS = (*BUILT_IN, *(name for name in NAMES if name not in BUILT_IN), "min", "max", "if", "and", "or", "not")
@@ -133,6 +134,28 @@ def _latencies_are_known(latency: Latency) -> Iterator[Finding]:
                 found=f"`{name}`",
                 expected=f"one of {listed(known)}",
                 cure=did_you_mean(name, known, "define it under `define`"),
+            )
+
+
+@_rule("latency")
+def _definitions_can_be_computed(latency: Latency) -> Iterator[Finding]:
+    for name, definition in latency.define.items():
+        size = size_of(definition.tree)
+        if size.step >= 10**MOST_DIGITS:
+            yield Finding(
+                code="definition_too_large",
+                path=("latency", "define", name),
+                found=f"a definition that needs numbers of {len(str(size.step))} digits",
+                expected=f"one that needs at most {MOST_DIGITS}",
+                cure="digits after the point add up where decimals are multiplied: write fewer of them, or multiply fewer decimals",
+            )
+        elif size.result_us > LARGEST_RESULT_US:
+            yield Finding(
+                code="definition_too_large",
+                path=("latency", "define", name),
+                found=f"a latency of up to {size.result_us // UNIT_US['d']:,} days, of the largest measurements that a request can have",
+                expected=f"at most {LARGEST_RESULT_US // UNIT_US['d']:,} days",
+                cure="multiply by less, or bound it: min(..., 1d)",
             )
 
 

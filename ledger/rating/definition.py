@@ -1,77 +1,46 @@
 """A latency definition as exact SQL: integers only, one rounding at the end.
 
-Every value is carried as an integer numerator over a constant denominator, so nothing is divided before the last step. Source:
-specification, section 3 ("Expressions").
+The steps are those of `contract/whole_numbers`, which also says how large their numbers become. Source: specification, section 3
+("Expressions").
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import lcm
-from typing import assert_never
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from sqlglot import exp
 
-from ledger.contract.expression import (
-    Arithmetic,
-    Choice,
-    Comparison,
-    Condition,
-    Definition,
-    Extreme,
-    Literal_,
-    Logic,
-    Name,
-    Node,
-    Not,
-    RatioComparison,
-)
+from ledger.contract.expression import Definition
+from ledger.contract.whole_numbers import MOST_DIGITS, Ratio, size_of, walk
+from ledger.errors import LedgerError
 from ledger.rating import sql
 
-# No measured value exceeds this: three durations of 30 days in microseconds, or 10^12 tokens.
-_LARGEST_MEASURED = 10**13
 _BIGINT_LIMIT = 2**62
-_DECIMAL_LIMIT = 10**38
 
 
-class DefinitionTooLarge(ValueError):
-    """The numbers that a definition needs do not fit 38 digits."""
+class DefinitionTooLarge(LedgerError):
+    """The numbers that a definition needs do not fit 38 digits: one that was stored before `contract check` refused it."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ratio:
-    """`numerator / denominator`, with an upper bound of the numerator's size."""
-
-    numerator: exp.Expr
-    denominator: int
-    bound: int
-
-    def over(self, denominator: int) -> "_Ratio":
-        factor = denominator // self.denominator
-        if factor == 1:
-            return self
-        numerator = exp.Mul(this=exp.paren(self.numerator.copy()), expression=sql.number(factor))
-        return _Ratio(numerator=numerator, denominator=denominator, bound=self.bound * factor)
+    def __init__(self, definition: Definition) -> None:
+        super().__init__(
+            f"the latency definition `{definition.text}` needs numbers of more than {MOST_DIGITS} digits",
+            cure="add a version with a shorter definition that `replaces` this one",
+        )
 
 
 def latency_us(definition: Definition, measured: Callable[[str], exp.Expr]) -> exp.Expr:
     """The latency in whole microseconds, half even, null as the specification says. `measured` gives the SQL of each name."""
-    largest = _Compiler(measured, wide=False)
-    value = largest.value(definition.tree)
-    bound = max(largest.bound, value.bound * 2)
-    if bound >= _DECIMAL_LIMIT:
-        raise DefinitionTooLarge(f"the definition '{definition.text}' needs numbers of more than 38 digits")
-    compiler = largest
-    if bound >= _BIGINT_LIMIT:
-        compiler = _Compiler(measured, wide=True)
-        value = compiler.value(definition.tree)
-    rounded = _half_even(value)
-    known = [sql.is_known(measured(name)) for name in sorted(compiler.names)]
-    positive = [exp.GT(this=exp.paren(divisor.copy()), expression=sql.number(0)) for divisor in compiler.divisors]
+    step = size_of(definition.tree).step
+    if step >= 10**MOST_DIGITS:
+        raise DefinitionTooLarge(definition)
+    written = _Sql(measured, "decimal(38, 0)" if step >= _BIGINT_LIMIT else "bigint")
+    value = walk(definition.tree, written)
+    known = [sql.is_known(measured(name)) for name in sorted(written.names)]
+    positive = [exp.GT(this=exp.paren(divisor.copy()), expression=sql.number(0)) for divisor in written.divisors]
     not_negative = exp.GTE(this=exp.paren(value.numerator.copy()), expression=sql.number(0))
-    return sql.choose([(sql.both(*known, *positive, not_negative), exp.cast(rounded, "bigint"))])
+    return sql.choose([(sql.both(*known, *positive, not_negative), exp.cast(_half_even(value), "bigint"))])
 
 
-def _half_even(value: _Ratio) -> exp.Expr:
+def _half_even(value: Ratio[exp.Expr]) -> exp.Expr:
     """The quotient of a numerator of 0 or more, rounded half even to a whole number."""
     if value.denominator == 1:
         return value.numerator
@@ -86,86 +55,42 @@ def _half_even(value: _Ratio) -> exp.Expr:
     return exp.Add(this=whole, expression=sql.choose([(up, sql.number(1))], sql.number(0)))
 
 
-class _Compiler:
-    """One walk over a definition's tree, which also gathers the names and divisors that must be known and positive."""
+class _Sql:
+    """The arithmetic of SQL, which also gathers the names that must be known and the divisors that must be positive."""
 
-    def __init__(self, measured: Callable[[str], exp.Expr], *, wide: bool) -> None:
-        self.measured = measured
-        self.wide = wide
+    def __init__(self, measured: Callable[[str], exp.Expr], number_type: str) -> None:
+        self._measured = measured
+        self._number_type = number_type
         self.names: set[str] = set()
         self.divisors: list[exp.Expr] = []
-        self.bound = 0
 
-    def value(self, node: Node) -> _Ratio:
-        ratio = self._value(node)
-        self.bound = max(self.bound, ratio.bound)
-        return ratio
+    def measured(self, name: str) -> exp.Expr:
+        self.names.add(name)
+        return exp.cast(self._measured(name), self._number_type)
 
-    def _value(self, node: Node) -> _Ratio:
-        match node:
-            case Name(name=name):
-                self.names.add(name)
-                leaf = self.measured(name)
-                return _Ratio(numerator=self._widened(leaf), denominator=1, bound=_LARGEST_MEASURED)
-            case Literal_(value=constant):
-                return _Ratio(
-                    numerator=self._widened(sql.number(constant.numerator)),
-                    denominator=constant.denominator,
-                    bound=abs(constant.numerator),
-                )
-            case Arithmetic(op="*", left=left, right=right):
-                a, b = self.value(left), self.value(right)
-                product = exp.Mul(this=exp.paren(a.numerator), expression=exp.paren(b.numerator))
-                return _Ratio(numerator=product, denominator=a.denominator * b.denominator, bound=a.bound * b.bound)
-            case Arithmetic(op=op, left=left, right=right):
-                a, b = self._aligned(self.value(left), self.value(right))
-                kind = exp.Add if op == "+" else exp.Sub
-                total = kind(this=exp.paren(a.numerator), expression=exp.paren(b.numerator))
-                return _Ratio(numerator=total, denominator=a.denominator, bound=a.bound + b.bound)
-            case Extreme(op=op, operands=operands):
-                aligned = self._aligned(*(self.value(operand) for operand in operands))
-                pick = exp.Least if op == "min" else exp.Greatest
-                numerators = [ratio.numerator for ratio in aligned]
-                picked = pick(this=numerators[0], expressions=numerators[1:]) if len(numerators) > 1 else numerators[0]
-                return _Ratio(numerator=picked, denominator=aligned[0].denominator, bound=max(r.bound for r in aligned))
-            case Choice(condition=condition, then=then, otherwise=otherwise):
-                test = self.condition(condition)
-                a, b = self._aligned(self.value(then), self.value(otherwise))
-                return _Ratio(
-                    numerator=sql.choose([(test, a.numerator)], b.numerator), denominator=a.denominator, bound=max(a.bound, b.bound)
-                )
-            case _:
-                assert_never(node)
+    def constant(self, value: int) -> exp.Expr:
+        # Typed too, since an engine would multiply two small ones in 32 bits.
+        return exp.cast(sql.number(value), self._number_type)
 
-    def condition(self, node: Condition) -> exp.Expr:
-        match node:
-            case Comparison(op=op, left=left, right=right):
-                a, b = self._aligned(self.value(left), self.value(right))
-                return sql.COMPARE[op](this=exp.paren(a.numerator), expression=exp.paren(b.numerator))
-            case RatioComparison(op=op, dividend=dividend, divisor=divisor, literal=literal):
-                over = self.value(divisor)
-                self.divisors.append(over.numerator)
-                scaled = _Ratio(
-                    numerator=exp.Mul(this=exp.paren(over.numerator.copy()), expression=self._widened(sql.number(literal.numerator))),
-                    denominator=over.denominator * literal.denominator,
-                    bound=over.bound * abs(literal.numerator),
-                )
-                a, b = self._aligned(self.value(dividend), scaled)
-                return sql.COMPARE[op](this=exp.paren(a.numerator), expression=exp.paren(b.numerator))
-            case Logic(op=op, operands=operands):
-                tests = [self.condition(operand) for operand in operands]
-                return exp.paren(sql.both(*tests) if op == "and" else sql.either(*tests))
-            case Not(operand=operand):
-                return exp.Not(this=exp.paren(self.condition(operand)))
-            case _:
-                assert_never(node)
+    def computed(self, op: Literal["+", "-", "*"], left: exp.Expr, right: exp.Expr) -> exp.Expr:
+        kind = {"+": exp.Add, "-": exp.Sub, "*": exp.Mul}[op]
+        return kind(this=exp.paren(left.copy()), expression=exp.paren(right.copy()))
 
-    def _aligned(self, *ratios: _Ratio) -> list[_Ratio]:
-        common = lcm(*(ratio.denominator for ratio in ratios))
-        aligned = [ratio.over(common) for ratio in ratios]
-        self.bound = max(self.bound, *(ratio.bound for ratio in aligned))
-        return aligned
+    def extreme(self, op: Literal["min", "max"], operands: Sequence[exp.Expr]) -> exp.Expr:
+        pick = exp.Least if op == "min" else exp.Greatest
+        return pick(this=operands[0], expressions=list(operands[1:]))
 
-    def _widened(self, leaf: exp.Expr) -> exp.Expr:
-        # Constants too, since an engine would multiply two small ones in 32 bits.
-        return exp.cast(leaf, "decimal(38, 0)" if self.wide else "bigint")
+    def chosen(self, condition: exp.Expr, then: exp.Expr, otherwise: exp.Expr) -> exp.Expr:
+        return sql.choose([(condition, then)], otherwise)
+
+    def compared(self, op: str, left: exp.Expr, right: exp.Expr) -> exp.Expr:
+        return sql.COMPARE[op](this=exp.paren(left), expression=exp.paren(right))
+
+    def joined(self, op: Literal["and", "or"], operands: Sequence[exp.Expr]) -> exp.Expr:
+        return exp.paren(sql.both(*operands) if op == "and" else sql.either(*operands))
+
+    def negated(self, operand: exp.Expr) -> exp.Expr:
+        return exp.Not(this=exp.paren(operand))
+
+    def must_be_positive(self, divisor: exp.Expr) -> None:
+        self.divisors.append(divisor)

@@ -54,7 +54,7 @@ Answer = tuple[ClassifiedRequest, ...]  # in the order of the requests
 
 
 def classify(questions: Sequence[Question]) -> list[Answer]:
-    """What becomes of the requests of each question. Raises DefinitionTooLarge."""
+    """What becomes of the requests of each question."""
     classified: dict[str, ClassifiedRequest] = {}
     # Each question has an account and a contract of its own. Contracts with equal terms share a plan all the same.
     numbered = {str(number): one for number, one in enumerate(questions)}

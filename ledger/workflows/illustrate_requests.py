@@ -27,7 +27,6 @@ from ledger.documents.contract_prose.illustration import (
 )
 from ledger.instant import MICROSECOND
 from ledger.rating.classified import with_told_latencies
-from ledger.rating.definition import DefinitionTooLarge
 from ledger.rating.in_memory import Answer, Question, Request, classify
 from ledger.rating.plan import Breaker
 from ledger.rating.terms import terms_of
@@ -160,10 +159,7 @@ def _latencies(stage: Stage) -> Found:
     for about, name, measured in asked:
         requests = [stage.request(None, queue_us=queue, prefill_us=prefill, decode_us=decode) for queue, prefill, decode in measured]
         contract = stage.told.model_copy(update={"latency": latency.model_copy(update={"default": name, "by_queue": {}})})
-        try:
-            (answer,) = classify([Question(contract=contract, requests=tuple(requests))])
-        except DefinitionTooLarge:  # the contract is sound, and its numbers are for no engine
-            continue
+        (answer,) = classify([Question(contract=contract, requests=tuple(requests))])
         for (queue, prefill, decode), request in zip(measured, answer, strict=True):
             yield about, Measured(queue_us=queue, prefill_us=prefill, decode_us=decode, latency_us=request.latency_us)
 

@@ -26,10 +26,12 @@ from ledger.contract.expression import (
     RatioComparison,
     parse_definition,
 )
+from ledger.contract.whole_numbers import LARGEST_RESULT_US, MOST_DIGITS, size_of
 from ledger.rating import sql
 from ledger.rating.definition import DefinitionTooLarge, latency_us
 from ledger.rating.duckdb import Microseconds
 from ledger.store.embedded import Server
+from ledger.store.limits import LARGEST_TOKENS, LONGEST_US
 
 DURATIONS = sorted(name for name, unit in NAMES.items() if unit == "duration")
 Measured = dict[str, int | None]
@@ -189,3 +191,29 @@ def test_a_definition_beyond_38_digits_is_refused() -> None:
     tree = Arithmetic(op="*", left=Arithmetic(op="*", left=Name(name="e2e"), right=huge), right=huge)
     with pytest.raises(DefinitionTooLarge, match="38 digits"):
         latency_us(Definition(text="e2e * ...", tree=tree), sql.column)
+
+
+LARGEST = dict.fromkeys(DURATIONS, LONGEST_US) | {name: LARGEST_TOKENS for name in NAMES if name not in DURATIONS}
+AT_THE_LIMIT = (
+    f"e2e * {'0.00000001 * ' * 3}10",  # 26 digits, of which one stands before the point
+    "e2e * 123456789012345 * 0.000000000001 * 0.0000000001",  # 38 digits
+    "min(e2e, 0s) + 2147483648 * 1us * 4294967295",
+    "queue * 0.000000000001 * 0.000000000001 * 0.000000000001",  # a denominator of 37 digits
+    "input_tokens * 9000000 * 1us",
+)
+
+
+@pytest.mark.parametrize("text", AT_THE_LIMIT)
+def test_what_is_just_not_too_large_is_computed_of_the_largest_measurements(connection: Connection, text: str) -> None:
+    definition, measured = parse_definition(text), dict[str, int | None](LARGEST)
+    size = size_of(definition.tree)
+    assert size.step < 10**MOST_DIGITS and size.result_us <= LARGEST_RESULT_US
+    expected = by_hand(definition, measured)
+    assert connection.exec_driver_sql(in_engine(definition, measured, "postgres")).scalar() == expected
+    assert duckdb.sql(in_engine(definition, measured, Microseconds)).fetchall() == [(expected,)]
+
+
+@given(tree=nodes(2), measured=st.fixed_dictionaries({name: st.integers(0, LONGEST_US) | st.just(LONGEST_US) for name in DURATIONS}))
+@settings(max_examples=300, deadline=None)
+def test_no_result_is_larger_than_its_size_says(tree: Node, measured: dict[str, int | None]) -> None:
+    assert (by_hand(Definition(text="generated", tree=tree), measured) or 0) <= size_of(tree).result_us
