@@ -19,7 +19,7 @@ from pydantic_core import ErrorDetails
 from ledger.contract.diagnostic import Diagnostic, Finding, Path, Refusal, Severity
 from ledger.contract.lint import lint
 from ledger.contract.lint_texts import lint_texts
-from ledger.contract.look_alike import character_words, look_alikes, retyped
+from ledger.contract.look_alike import SEPARATORS, as_meant, character_words, look_alikes, meant_by, retyped
 from ledger.contract.model import Contract, Queues, Terms
 from ledger.contract.rules import check_sections
 from ledger.contract.source import MAX_FINDINGS, Entries, Extent, Keys, Node, Refused, Text, printable, read_source, shown
@@ -218,9 +218,9 @@ def _refused(path: Path, node: Node, refusal: Refusal, *, at_key: bool) -> Findi
     if isinstance(node, Text) and refusal.code in NUMBERS:
         cure = cure_of_comma(node.text) or cure
     wrong = next(look_alikes(node.text), None) if isinstance(node, Text) and refusal.code != "bad_text" and not at_key else None
-    if wrong is not None:  # what is meant is plain to see, and what is wrong with it is not
+    if isinstance(node, Text) and wrong is not None:  # what is meant is plain to see, and what is wrong with it is not
         offset, character = wrong
-        found, cure = f"{shown(node)} with {character_words(character)}", retyped(character)
+        found, cure = f"{shown(node)} with {character_words(character)}", _retyped(node, offset, character)
     return Finding(
         code=refusal.code,
         path=(*path, refusal.key) if refusal.key else path,
@@ -230,6 +230,15 @@ def _refused(path: Path, node: Node, refusal: Refusal, *, at_key: bool) -> Findi
         cure=cure,
         offset=offset,
     )
+
+
+def _retyped(text: Text, offset: int, character: str) -> str:
+    """What to do about a look-alike: a separator that ends a value parts nothing, and one within it is not part of a number or a name."""
+    if meant_by(character) not in SEPARATORS:
+        return retyped(character)
+    if offset == len(text.text) - 1:
+        return "remove it"
+    return cure_of_comma(as_meant(text.text)) or retyped(character)
 
 
 def _missing(path: Path) -> Finding:

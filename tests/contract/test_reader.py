@@ -376,7 +376,10 @@ def test_every_contract_of_the_shared_cases_has_no_error() -> None:
         (["input: 2.00, ca", "input: 1,000, ca"], "write `1000`, or `1.000` if the comma is to be a decimal point"),
         (["rate: 6%", "rate: 6,5%"], "write a decimal point: `6.5%`"),
         (["percentile: 99", "percentile: 99,9"], "write a decimal point: `99.9`"),
+        (["percentile: 99", "percentile: 99，9"], "write a decimal point: `99.9`"),
+        (["target: 300ms", "target: 300ms，"], "remove it"),
+        (["  queues: [standard, vip]", "  queues:\n    - standard，vip"], "write `,` and a space in its place"),
     ],
 )
-def test_a_decimal_comma_is_told_once_with_the_number_that_is_meant(edit: list[str], cure: str) -> None:
+def test_a_comma_within_a_value_is_told_once_with_what_is_meant(edit: list[str], cure: str) -> None:
     assert [found.cure for found in read_contract(edited(QUIET, edit).encode(), "contract.yaml").diagnostics] == [cure]

@@ -63,6 +63,7 @@ WARNINGS = {
     "utc_calendar": "日历采用协调世界时，而有一方位于其他时区",
     "zone_without_place": "所用时区不属于任何地点",
     "text_cut_off": "有文本在注释中延续",
+    "several_names": "一个名称中含有逗号",
     "no_cap": "返还没有上限",
     "base_rate_refund": "返还按基准单价计价",
     "cancelled_free": "客户端取消的请求不计费",

@@ -56,6 +56,7 @@ WARNINGS = {
     "utc_calendar": "the calendar is UTC although a party is elsewhere",
     "zone_without_place": "the time zone is that of no place",
     "text_cut_off": "a text goes on in a comment",
+    "several_names": "one name holds a comma",
     "no_cap": "refunds have no cap",
     "base_rate_refund": "refunds are valued at the base rate",
     "cancelled_free": "cancelled requests are not billed",
