@@ -15,7 +15,7 @@ from jsonschema import Draft7Validator, Draft202012Validator
 from ledger.cli.main import cli
 from ledger.contract.diagnostic import Severity
 
-from .golden import GOLDEN, Case, cases, check
+from .golden import GOLDEN, QUIET, Case, cases, check, edited
 
 ROOT = Path(__file__).parents[2]
 GOOD = sorted([*(GOLDEN / "good").glob("*.yaml"), *(ROOT / "contracts").glob("*.yaml")])
@@ -89,6 +89,33 @@ def test_an_editor_marks_a_bad_contract_if_one_place_decides(case: Case) -> None
 def test_an_editor_marks_nothing_that_is_not_an_error(case: Case) -> None:
     assert not [each for each in check(case.good) if each.severity is Severity.ERROR]
     assert marks(case.good[0][1].decode()) == []
+
+
+PLACES = {
+    "a count": ["min_requests: 100", "min_requests: {}"],
+    "a percentile": ["percentile: 99\n", "percentile: {}\n"],
+    "a rate": ["input: 2.00, ca", "input: {}, ca"],
+    "a version": ["version: 3", "version: {}"],
+    "a multiplier": ["max_multiplier: 1.0", "max_multiplier: {}"],
+    "a time of an example": ["queue_ms: 10", "queue_ms: {}"],
+    "a charge": ["charge: 0.006", "charge: {}"],
+    "an amount": ["minimum_commitment: none", "minimum_commitment: {}"],
+    "a text": ["tax_id: 91310000TEST000002", "tax_id: {}"],
+    "a name": ["accounts: [acme-bank]", "accounts: [{}]"],
+}
+NUMBERS = ["010", "08", "1e3", ".5", "5.", "1_000", "0x10", "0o17", "+1", "-1", "00.5", "1.50", "1:30", ".inf", "0", "100", "9" * 20]
+
+
+@pytest.mark.parametrize("place", PLACES.values(), ids=PLACES)
+@pytest.mark.parametrize("loader", [AsEditorsRead, yaml.BaseLoader], ids=["as editors read", "as texts"])
+def test_an_editor_marks_no_number_that_is_taken_however_it_is_written(place: list[str], loader: type[Any]) -> None:
+    taken = []
+    for number in NUMBERS:
+        text = edited(QUIET, [place[0], place[1].format(number)])
+        if not [each for each in check((("contract.yaml", text.encode()),)) if each.severity is Severity.ERROR]:
+            taken.append(number)
+            assert marks(text, loader) == [], number
+    assert taken and ("1e3" in taken) is (place in (PLACES["a text"], PLACES["a name"]))  # a number has neither exponent nor sign
 
 
 def test_what_is_marked_is_the_place_at_fault() -> None:

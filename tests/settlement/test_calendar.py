@@ -1,12 +1,13 @@
 """Local days and windows on clock changes, checked against a walk over every minute of the month."""
 
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from ledger.settlement.calendar import DAY, WINDOW_STEPS, Days, days_touched, local_days, month_days, window_end, zone
 
-MINUTE = timedelta(minutes=1)
+MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 MONTHS = [
     ("Asia/Shanghai", "2026-05"),
@@ -47,6 +48,25 @@ def test_windows_fill_each_day_from_midnight_and_end_at_the_next(timezone: str, 
             assert at < until <= min(at + WINDOW_STEPS[window] if window != "1d" else end, end)
             at = until
         assert at == end
+
+
+@pytest.mark.parametrize(
+    ("window", "on", "lengths"),
+    [
+        ("1h", date(2026, 3, 29), {HOUR: 23}),
+        ("1h", date(2026, 10, 25), {HOUR: 25}),
+        ("2h", date(2026, 3, 29), {2 * HOUR: 11, HOUR: 1}),  # the last one ends with its day
+        ("2h", date(2026, 10, 25), {2 * HOUR: 12, HOUR: 1}),
+        ("1d", date(2026, 3, 29), {23 * HOUR: 1}),
+        ("1d", date(2026, 10, 25), {25 * HOUR: 1}),
+    ],
+)
+def test_a_day_on_which_clocks_change_has_as_many_windows_as_its_hours_hold(window: str, on: date, lengths: dict[timedelta, int]) -> None:
+    days = local_days("Europe/Paris", on, on + DAY)
+    starts = [days.starts[0]]
+    while (end := window_end(window, starts[-1], days)) < days.end:
+        starts.append(end)
+    assert Counter(window_end(window, start, days) - start for start in starts) == lengths
 
 
 @pytest.mark.parametrize(("timezone", "period"), MONTHS)

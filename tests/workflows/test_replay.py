@@ -49,6 +49,21 @@ def test_a_stored_contract_is_replayed_to_what_settle_gives(run_ledger: RunLedge
         assert replayed[key] == settled[key], key
 
 
+def test_a_version_that_lacks_an_approval_stands_for_the_one_that_it_replaces_in_a_settlement_and_a_replay_alike(
+    run_ledger: RunLedger, database: Database, loaded: Path, tmp_path: Path
+) -> None:
+    numbered = ("version: 1\n", "version: 2\nreplaces: 1\nrequire_approvals: [legal]\n")
+    second = write_contract(tmp_path, numbered, ("output: 8.00", "output: 80.00"), name="second.yaml")
+    assert run_ledger("contract", "add", second).exit_code == 0
+    refused = run_ledger("settle", MONTH, "--format", "json")
+    assert (refused.exit_code, json.loads(refused.stdout)) == (1, []) and "version 2 that of legal" in refused.stderr
+    contracts = [read_contract(path.read_bytes(), path.name).contract for path in (loaded, second)]
+    candidates = [Candidate(name=name, contract=one) for name, one in zip("ab", contracts, strict=True) if one is not None]
+    first, replayed = map(statement_to_json, replay_month(database, MONTH, candidates))
+    [settled] = json.loads(run_ledger("settle", MONTH, "--dry-run", "--format", "json").stdout)
+    assert settled["version"] == 2 and replayed["totals"] == settled["totals"] != first["totals"]
+
+
 def test_a_contract_that_was_never_added_is_told_in_money(run_ledger: RunLedger, loaded: Path, tmp_path: Path) -> None:
     other = write_contract(tmp_path, ("multiplier: 30%", "multiplier: 50%"), name="other.yaml")
     result = run_ledger("contract", "diff", loaded, other, "--replay", MONTH, "--format", "json")

@@ -209,6 +209,31 @@ def test_each_month_has_its_own_budget(run_ledger: RunLedger, settle: Callable[.
         assert [breach["result"] for breach in windows["breaches"]] == ["forgiven", "refunded"]  # type: ignore[index]
 
 
+def test_minimum_cap_and_tax_are_those_of_the_last_version_of_the_month(
+    run_ledger: RunLedger, settle: Callable[..., Result], tmp_path: Path
+) -> None:
+    def terms(minimum: str, cap: str, tax: str) -> list[tuple[str, str]]:
+        changed = {
+            "minimum_commitment: none": f"minimum_commitment: {minimum}",
+            "cap: none": f"cap: {cap}",
+            "    rate: 6%": f"    rate: {tax}",
+        }
+        return list(changed.items())
+
+    second = ("version: 1\n", "version: 2\nreplaces: 1\n"), ("from: 2026-01-01", "from: 2026-05-16")
+    paths = [
+        write_contract(tmp_path, *terms("50", "50%", "6%"), name="first.yaml"),
+        write_contract(tmp_path, *second, *terms("100", "10%", "13%"), name="second.yaml"),
+    ]
+    assert run_ledger("contract", "add", *paths).exit_code == 0
+    rows = [request(day, f"2026-05-{day:02}T10:00:00Z", latency_us=900_000) for day in (2, 3, 20)]
+    run_ledger("ingest", write_events(tmp_path, rows))
+    [settled] = json.loads(settle("2026-05").stdout)
+    assert settled["version"] == 2
+    found = {name: settled["totals"][name] for name in ("charges", "true_up", "credits", "tax")}
+    assert found == {"charges": "1.80", "true_up": "98.20", "credits": "-0.18", "tax": "12.98"}  # 13% of 99.82
+
+
 @pytest.mark.parametrize(
     ("rate", "requests", "tokens", "amount"),
     [
