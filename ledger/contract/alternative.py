@@ -9,7 +9,8 @@ from decimal import Decimal
 
 from ledger.contract.diagnostic import Finding
 from ledger.contract.lint import lint
-from ledger.contract.model import Async, Contract, Terms
+from ledger.contract.model import Async, Contract
+from ledger.contract.terms import Terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

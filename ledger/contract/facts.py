@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger.contract.diagnostic import Path
+from ledger.contract.example import Example, ExampleEvent
 from ledger.contract.fact import Fact, FactCode, Listed, Value, Written
-from ledger.contract.model import Async, CircuitBreaker, ColdStart, Contract, Example, ExampleEvent, Exemption
+from ledger.contract.model import Async, CircuitBreaker, ColdStart, Contract, Exemption
 from ledger.contract.scalar import Threshold, currency_digits, duration_text
 
 

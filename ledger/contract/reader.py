@@ -20,10 +20,11 @@ from ledger.contract.diagnostic import Diagnostic, Finding, Path, Refusal, Sever
 from ledger.contract.lint import lint
 from ledger.contract.lint_texts import lint_texts
 from ledger.contract.look_alike import SEPARATORS, as_meant, character_words, look_alikes, meant_by, retyped
-from ledger.contract.model import Contract, Queues, Terms
+from ledger.contract.model import Contract, Queues
 from ledger.contract.rules import check_sections
 from ledger.contract.source import MAX_FINDINGS, Entries, Extent, Keys, Node, Refused, Text, printable, read_source, shown
 from ledger.contract.suggestion import cure_of_comma, did_you_mean, listed, near_match
+from ledger.contract.terms import Terms
 from ledger.contract.texts import sections_of
 
 NUMBERS = ("bad_duration", "bad_multiplier", "bad_number", "bad_percentage", "bad_percentile")  # codes of what has a decimal point

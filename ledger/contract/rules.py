@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ledger.contract.diagnostic import Finding, Path
+from ledger.contract.example import Example, ExampleEvent
 from ledger.contract.expression import BUILT_IN, NAMES
 from ledger.contract.model import (
     CircuitBreaker,
     Effective,
-    Example,
-    ExampleEvent,
     Exemption,
     ExemptionKind,
     Latency,

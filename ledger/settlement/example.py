@@ -9,7 +9,8 @@ from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 
-from ledger.contract.model import Contract, Example, ExampleEvent, ExampleWindow
+from ledger.contract.example import Example, ExampleEvent, ExampleWindow
+from ledger.contract.model import Contract
 from ledger.settlement.budget import give_verdicts
 from ledger.settlement.calendar import window_end
 from ledger.settlement.cell import Cell, WindowCell

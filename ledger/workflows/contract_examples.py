@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 import duckdb
 
 from ledger.contract.diagnostic import Diagnostic, Finding, Path
-from ledger.contract.model import Contract, Example, ExampleEvent, ExampleWindow
+from ledger.contract.example import Example, ExampleEvent, ExampleWindow
+from ledger.contract.model import Contract
 from ledger.contract.reader import diagnostic_of
 from ledger.ingest.stated_event import state_events, stated_events
 from ledger.instant import MICROSECOND, since_1970_us

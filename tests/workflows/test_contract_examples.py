@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ledger.contract.model import Contract, Example, ExampleExpectation
+from ledger.contract.example import Example, ExampleExpectation
+from ledger.contract.model import Contract
 from ledger.contract.reader import Places
 from ledger.settlement.example import ExampleFound
 from ledger.settlement.stated_rules import stated_rules
