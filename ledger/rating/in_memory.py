@@ -15,7 +15,8 @@ from ledger.contract.model import Contract
 from ledger.rating import sql
 from ledger.rating.classified import ClassifiedRequest, classify_requests
 from ledger.rating.duckdb import Microseconds
-from ledger.rating.plan import Breaker, Coverage, plans_of
+from ledger.rating.plans import plans_of
+from ledger.rating.recorded import Breaker, Coverage
 from ledger.settlement.calendar import DAY
 
 

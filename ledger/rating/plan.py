@@ -8,24 +8,24 @@ dialect prints it.
 Source: specification, section 4, whose steps the functions follow.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from fractions import Fraction
 from functools import cached_property
 from typing import assert_never
 
 from sqlglot import exp
 
 from ledger.contract.expression import BUILT_IN
-from ledger.contract.model import Async, CircuitBreaker, ColdStart, Contract
+from ledger.contract.model import Async, CircuitBreaker, ColdStart
 from ledger.rating import cold_start, sql
 from ledger.rating.code import Code
 from ledger.rating.definition import latency_us
+from ledger.rating.measured import is_without_usage, measured
 from ledger.rating.outcome import ANSWERED, is_any_of, is_cancelled, is_outcome, outcome_of_status
+from ledger.rating.recorded import Breaker, Coverage, ModelLoad
 from ledger.rating.rules import tier_and_objective
-from ledger.rating.terms import Terms, terms_of
+from ledger.rating.terms import Terms
 from ledger.settlement.calendar import WINDOW_STEPS, Days, days_touched
 from ledger.settlement.cell import CELL_COLUMNS, SUMS, Outcome
 
@@ -43,73 +43,6 @@ REQUEST_COLUMNS = ("request_id", "latency_us")
 # Relations that an engine may treat as it likes: of single events, of the groups whose sums it computes, and of what the groups stand for.
 CLASSIFIED, GROUPS, SIGNATURES = "classified", "groups", "signatures"
 MOST_SPANS = 50  # that a query lists one by one
-# Asking every event for its account costs a tenth of classifying it: not worth it unless more than a tenth are of other accounts.
-NEARLY_ALL = Fraction(9, 10)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Breaker:
-    """A recorded span [start, end) of an open circuit breaker; node None means every node."""
-
-    node: str | None
-    start: datetime
-    end: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelLoad:
-    """A recorded load of a model on a node, [start, end); its id is the id of the cold start it causes."""
-
-    interval_id: str
-    node: str
-    model: str
-    start: datetime
-    end: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Coverage:
-    """Local days [start, end) on which an account belongs to a contract, in this version."""
-
-    account: str
-    contract_id: str
-    version: int
-    start: datetime
-    end: datetime
-
-
-def plans_of(
-    contracts: Mapping[tuple[str, int], Contract],
-    coverage: Sequence[Coverage],
-    breakers: Sequence[Breaker],
-    loads: Sequence[ModelLoad],
-    source: exp.Query,
-    traffic: Mapping[str, int] | None = None,
-    *,
-    by_request: bool = False,
-) -> "list[Plan]":
-    """One plan for each distinct terms of the contracts (by id and version) that the coverage names; none without coverage. `traffic` is
-    about how many events of each account the source holds, if that is known; `by_request` keeps each request apart."""
-    alike: defaultdict[Terms, list[Coverage]] = defaultdict(list)
-    terms = {key: terms_of(contracts[key]) for key in {(one.contract_id, one.version) for one in coverage}}
-    for one in coverage:
-        alike[terms[one.contract_id, one.version]].append(one)
-    return [
-        Plan(
-            terms=key,
-            coverage=tuple(group),
-            breakers=breakers,
-            loads=loads,
-            source=source,
-            has_others=_has_others(traffic, {one.account for one in group}),
-            by_request=by_request,
-        )
-        for key, group in alike.items()
-    ]
-
-
-def _has_others(traffic: Mapping[str, int] | None, accounts: Set[str]) -> bool:
-    return not traffic or sum(traffic.get(account, 0) for account in accounts) < NEARLY_ALL * sum(traffic.values())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -397,7 +330,7 @@ class Plan:
 
     def _signatures(self, *, ranked: bool) -> exp.Select:
         """SIGNATURE, SUMS and `late_latencies_us`; some rows have the same signature."""
-        flags = {"forfeited": self._forfeited(), "without_usage": _is_without_usage()}
+        flags = {"forfeited": self._forfeited(), "without_usage": is_without_usage()}
         circumstances = [
             sql.column("outcome"),
             *(sql.choose([(holds, self._code.summand(name, 1))], sql.number(0)) for name, holds in flags.items()),
@@ -454,28 +387,6 @@ class Plan:
                 for name, longest_us in self.terms.waits_us
             )
         )
-
-
-def measured(name: str) -> exp.Expr:
-    """A measured quantity of an event: a column, or what specification section 2 derives from columns; null when a part is missing."""
-    match name:
-        case "queue":
-            return sql.column("queue_us")
-        case "prefill" | "decode":
-            return sql.column(f"{name}_us")
-        case "inference":
-            return sql.known_or(sql.column("inference_us"), exp.Add(this=sql.column("prefill_us"), expression=sql.column("decode_us")))
-        case "e2e":
-            return sql.known_or(sql.column("e2e_us"), exp.Add(this=sql.column("queue_us"), expression=measured("inference")))
-        case "ttft":
-            return sql.known_or(sql.column("ttft_us"), exp.Add(this=sql.column("queue_us"), expression=sql.column("prefill_us")))
-        case _:
-            return sql.column(name)
-
-
-def _is_without_usage() -> exp.Expr:
-    """Whether a cancelled request came without the usage that it would be billed by."""
-    return sql.both(is_cancelled(), sql.either(sql.is_null(sql.column("input_tokens")), sql.is_null(sql.column("output_tokens"))))
 
 
 def _counted_from_1(number: exp.Expr) -> exp.Expr:

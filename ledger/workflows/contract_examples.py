@@ -17,7 +17,8 @@ from ledger.contract.reader import diagnostic_of
 from ledger.ingest.stated_event import state_events, stated_events
 from ledger.instant import MICROSECOND, since_1970_us
 from ledger.rating.classified import ClassifiedRequest, classify_requests, window_cell_of, with_told_latencies
-from ledger.rating.plan import Breaker, Coverage, ModelLoad, plans_of
+from ledger.rating.plans import plans_of
+from ledger.rating.recorded import Breaker, Coverage, ModelLoad
 from ledger.settlement.calendar import days_touched, months_anywhere
 from ledger.settlement.cell import WindowCell
 from ledger.settlement.example import Difference, ExampleFound, WindowFound, differences, request_found, windows_found

@@ -28,7 +28,7 @@ from ledger.documents.contract_prose.illustration import (
 from ledger.instant import MICROSECOND
 from ledger.rating.classified import with_told_latencies
 from ledger.rating.in_memory import Answer, Question, Request, classify
-from ledger.rating.plan import Breaker
+from ledger.rating.recorded import Breaker
 from ledger.rating.terms import terms_of
 from ledger.settlement.calendar import day_start, local_days
 from ledger.settlement.cell import Cell

@@ -9,7 +9,9 @@ from sqlglot import exp
 
 from ledger.contract.model import Contract
 from ledger.instant import MICROSECOND
-from ledger.rating.plan import Breaker, Coverage, ModelLoad, Plan, plans_of
+from ledger.rating.plan import Plan
+from ledger.rating.plans import plans_of
+from ledger.rating.recorded import Breaker, Coverage, ModelLoad
 from ledger.settlement.calendar import days_touched
 from ledger.store.cells import Covered, Spans, traffic_of
 from ledger.store.connection import Connection

@@ -12,8 +12,10 @@ from sqlglot import exp
 
 from ledger.rating.archive import archived_events, readable
 from ledger.rating.duckdb import ComputedCells
-from ledger.rating.plan import Coverage, Plan, plans_of
+from ledger.rating.plan import Plan
+from ledger.rating.plans import plans_of
 from ledger.rating.rated_period import RatedPeriod, rate_periods
+from ledger.rating.recorded import Coverage
 from ledger.settlement.period import Period
 from ledger.store.intervals import Interval
 from ledger.workflows.plans import breakers_and_loads

@@ -13,10 +13,11 @@ from ledger.contract.model import Contract
 from ledger.contract.scalar import currency_digits
 from ledger.documents.replay_words import ReplayNote
 from ledger.errors import LedgerError
-from ledger.rating.plan import Coverage, plans_of
+from ledger.rating.plans import plans_of
 from ledger.rating.postgres import PostgresEngine, current_events
 from ledger.rating.postgres_cells import PostgresCells, made_cells
 from ledger.rating.rated_period import RatedPeriod, rate_periods
+from ledger.rating.recorded import Coverage
 from ledger.rating.terms import Terms, terms_of
 from ledger.settlement.calendar import month_days
 from ledger.settlement.period import Period, contract_period

@@ -12,7 +12,9 @@ from ledger.instant import since_1970_us
 from ledger.rating import sql
 from ledger.rating.code import Code
 from ledger.rating.duckdb import Microseconds, all_of
-from ledger.rating.plan import SUMS, Coverage, Plan, plans_of
+from ledger.rating.plan import SUMS, Plan
+from ledger.rating.plans import plans_of
+from ledger.rating.recorded import Coverage
 from tests.settlement.months import hour, month
 
 ACCOUNT, OTHER = "acme-bank", "no-customer"

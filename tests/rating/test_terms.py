@@ -6,7 +6,8 @@ from dataclasses import fields
 import pytest
 from sqlglot import exp
 
-from ledger.rating.plan import Breaker, Coverage, ModelLoad, Plan
+from ledger.rating.plan import Plan
+from ledger.rating.recorded import Breaker, Coverage, ModelLoad
 from ledger.rating.terms import Terms, terms_of
 from tests.settlement.months import hour, month
 
