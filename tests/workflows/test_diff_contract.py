@@ -12,6 +12,8 @@ CHANGED = (
     *("target: 300ms", "target: 0.3s", "accept: []", 'accept: [{code: no_cap, reason: "as agreed"}]'),
 )
 
+SLOW = "Tier “slow”: a request with a latency above 300 ms costs {share} of the base rates, before the multiplier of its queue."
+
 
 def written(folder: Path, name: str, *edit: str) -> Path:
     file = folder / name
@@ -27,8 +29,10 @@ def test_changes_are_told_with_both_sentences_and_their_clauses(tmp_path: Path) 
     assert (
         "The price by latency\n\n"
         "  2. Changed\n"
-        "       before: [3.2] Tier “slow”: a request with a latency above 300 ms costs 30% of the base rates.\n"
-        "       after:  [3.2] Tier “slow”: a request with a latency above 300 ms costs 35% of the base rates.\n"
+        "       before: [3.2] Tier “slow”: a request with a latency above 300 ms costs 30% of the base rates,\n"
+        "         before the multiplier of its queue.\n"
+        "       after:  [3.2] Tier “slow”: a request with a latency above 300 ms costs 35% of the base rates,\n"
+        "         before the multiplier of its queue.\n"
     ) in result.stdout
     assert "after:  [5.3] The queue “standard” changes no price" in result.stdout
     assert result.stdout.endswith("\nAdded: the accepted warning “no_cap”.\n")
@@ -46,8 +50,8 @@ def test_the_same_in_chinese_markdown_and_json(tmp_path: Path) -> None:
         "code": "pricing.tier",
         "subject": ["slow"],
         "section": "pricing",
-        "before": {"clause": "3.2", "text": "Tier “slow”: a request with a latency above 300 ms costs 30% of the base rates."},
-        "after": {"clause": "3.2", "text": "Tier “slow”: a request with a latency above 300 ms costs 35% of the base rates."},
+        "before": {"clause": "3.2", "text": SLOW.format(share="30%")},
+        "after": {"clause": "3.2", "text": SLOW.format(share="35%")},
     }
 
 
