@@ -1,6 +1,7 @@
 """Files that are cut off, damaged or odd: nothing of them is lost or altered in silence, and the message names the file."""
 
 import gzip
+import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import duckdb
 import pytest
 from click.testing import Result
 
+from ledger.ingest.reading.sound_lines import LONGEST_LINE_BYTES, sound_file
 from tests.ingest.sample_rows import HEADER, counts, row, totals
 
 Run = Callable[..., Result]
@@ -108,3 +110,49 @@ def test_columns_without_a_name_that_a_spreadsheet_left_behind_are_ignored(tmp_p
     file.write_text(f"{HEADER},,\n{row()},,\n")
     result = run_ledger("ingest", file, "--format", "json")
     assert totals(result.stdout) == counts(read=1, new=1) and "ignored the columns without a name" in result.stderr
+
+
+@pytest.mark.parametrize("padding", [b"x" * 2_100_000, b"x" * 33_000_000, "息".encode() * 700_000, "息".encode() * 5_000 + b"\xff"])
+@pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
+def test_a_line_that_is_too_long_or_no_text_is_refused_and_its_neighbours_stay(
+    tmp_path: Path, run_ledger: Run, query: Query, padding: bytes, newline: bytes
+) -> None:
+    good = [row(request_id=f"r{n}").encode() for n in range(3)]
+    file = tmp_path / "rows.csv"
+    file.write_bytes(newline.join([HEADER.encode(), good[0], b"a" + padding, good[1], padding, good[2]]) + newline)
+    assert totals(run_ledger("ingest", file, "--format", "json").stdout) == counts(read=5, new=3, bad_text=2)
+    fault = "the line is not UTF-8" if padding.endswith(b"\xff") else "the line is longer than 2 MB"
+    assert query("SELECT line, detail FROM quarantine ORDER BY line") == [{"line": line, "detail": fault} for line in (3, 5)]
+    assert run_ledger("ingest", file).stdout.count("2 not added to quarantine") == 1
+
+
+@pytest.mark.parametrize("ending", [b"x" * 3_000_000, b"\xff"])
+def test_refused_lines_that_begin_alike_stand_in_quarantine_each(tmp_path: Path, run_ledger: Run, query: Query, ending: bytes) -> None:
+    prompt = b'{"prompt": "' + b"p" * 20_000
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(b"\n".join([record("r").encode(), *(prompt + b"%d" % n + ending + b'"}' for n in range(3))]))
+    run_ledger("ingest", file)
+    assert query("SELECT count(*) FROM quarantine") == [{"count": 3}]
+
+
+@pytest.mark.parametrize(
+    "ends", [["\r\n", "\r\n", "\r", "\r\n", "\r\n"], ["\r\n", "\r", "\r\n", "\n", "\r"], ["\n", "\r\n", "\r\n", "\n", "\r\n"]]
+)
+def test_no_line_is_lost_or_counted_twice_whose_ends_differ(tmp_path: Path, run_ledger: Run, query: Query, ends: list[str]) -> None:
+    lines = [HEADER, *(row(request_id=f"r{n}") for n in range(3)), row(request_id="")]
+    file = tmp_path / "rows.csv"
+    file.write_bytes("".join(line + end for line, end in zip(lines, ends, strict=True)).encode())
+    assert totals(run_ledger("ingest", file, "--format", "json").stdout) == counts(read=4, new=3, missing_field=1)
+    assert query("SELECT line FROM quarantine") == [{"line": 5}]
+
+
+@pytest.mark.parametrize("size_bytes", [1 << 20, 3 << 20, 4 << 20])
+def test_where_a_file_is_cut_to_be_read_changes_no_line(tmp_path: Path, size_bytes: int) -> None:
+    file, copy = tmp_path / "rows", tmp_path / "copy"
+    for place in range(size_bytes - 3, size_bytes + 3):
+        first = b"x" * place
+        file.write_bytes(first + b"\r\nb\r\n\xff\rc")
+        found = sound_file(file, copy).read_bytes().split(b"\n")
+        assert [len(found), found[1], found[3]] == [4, b"b", b"c"], place
+        assert found[2].endswith(b"the line is not UTF-8")
+        assert found[0] == first if place <= LONGEST_LINE_BYTES else hashlib.sha256(first).hexdigest().encode() in found[0]

@@ -10,6 +10,7 @@ from ledger.errors import LedgerError
 from ledger.ingest.reading.compression import Compression
 from ledger.ingest.reading.line_file import LineFile, Piece, line_file
 from ledger.ingest.reading.scratch import literal
+from ledger.ingest.reading.sound_lines import FAULT_MARK, LONGEST_LINE_BYTES, RESERVED, SHA256_DIGITS, sound_file
 from ledger.ingest.reading.source_file import SourceFile
 from ledger.ingest.unfolding import Broken, Unfolding, unfolder
 
@@ -18,7 +19,7 @@ BUFFER_BYTES = 4_000_000  # of DuckDB's, for a part of a file; more than two lin
 _NUMBER_DIGITS = 15  # before an unfolded record
 _NUMBER, _BEHIND_NUMBER = f"text[:{_NUMBER_DIGITS}]::BIGINT", f"text[{_NUMBER_DIGITS + 1}:]"
 _WITHOUT_RETURN = "CASE WHEN text[-1] = chr(13) THEN text[:-2] ELSE text END"
-_LINE_DELIMITER = "\x01\x02\x03\x04"  # stands in no text, so that a line is one cell
+_LINE_DELIMITER = f"{RESERVED}\x04"  # so that a line is one cell
 
 
 def lines_call(file: Path, compression: Compression = Compression.NONE) -> str:
@@ -39,35 +40,36 @@ def lines_query(piece: Piece, lines: LineFile) -> str:
     )
 
 
-def load_lines(source: SourceFile, file: Path) -> None:
-    """The table `record` of a file: each line that is not blank, with its number; then the lines that are no text, with their fault."""
-    connection = source.connection
+def load_lines(source: SourceFile, file: Path, *, is_numbered: bool = False) -> None:
+    """The table `record` of a file: each line that is not blank, with its number; then the lines that are no text, with their fault.
+
+    Of numbered lines, as `unfold_lines` writes them, all are records.
+    """
+    connection, before = source.connection, _NUMBER_DIGITS if is_numbered else 0
+    sound = sound_file(file, source.folder / "sound", kept_bytes=before)
     connection.execute(
         "CREATE TABLE record AS "  # noqa: S608
         f"SELECT line, {_WITHOUT_RETURN} AS text, NULL::VARCHAR AS fault FROM ("
-        f"SELECT row_number() OVER () AS line, text FROM {lines_call(file)}, store_rejects = true, rejects_limit = 0)"
+        f"SELECT row_number() OVER () AS line, text FROM {lines_call(sound)}, max_line_size = {LONGEST_LINE_BYTES + 1_000:d})"
         ") WHERE NOT regexp_full_match(text, '\\s*')"
     )
-    rejected = connection.execute("SELECT count(*), min(line) FROM reject_errors").fetchone()
-    assert rejected is not None
-    if rejected[0] == 0:
+    if sound == file:
         return
-    if rejected[1] == 1:
+    sound.unlink()
+    behind = f"text[{before + 1}:]"
+    is_marked = f"starts_with({behind}, {literal(FAULT_MARK)})"
+    first = connection.execute(f"SELECT {is_marked} FROM record WHERE line = 1").fetchone()  # noqa: S608
+    if first and first[0] and not is_numbered:
         raise LedgerError(
             f"{source.path}: the first line is not UTF-8, or longer than 2 MB", cure="export the file as UTF-8, one record a line"
         )
-    # The good lines were counted without the rejected ones before them.
+    sha256_end = len(FAULT_MARK) + SHA256_DIGITS
+    marked = f"text[:{before}] || {behind}[{len(FAULT_MARK) + 1}:{sha256_end}]", f"{behind}[{sha256_end + 1}:]"
     connection.execute(
-        "CREATE TEMP TABLE rejected AS SELECT line, row_number() OVER (ORDER BY line) AS ordinal, any_value(csv_line) AS text, "
-        "any_value(CASE error_type WHEN 'INVALID ENCODING' THEN 'the line is not UTF-8' "
-        "ELSE 'the line is longer than 2 MB or holds control characters' END) AS fault FROM reject_errors GROUP BY line"
+        "CREATE OR REPLACE TABLE record AS "  # noqa: S608
+        f"SELECT line, CASE WHEN is_marked THEN {marked[0]} ELSE text END AS text, CASE WHEN is_marked THEN {marked[1]} END AS fault "
+        f"FROM (SELECT *, {is_marked} AS is_marked FROM record) ORDER BY is_marked, line"
     )
-    connection.execute(
-        "CREATE OR REPLACE TABLE record AS SELECT line + coalesce(ordinal, 0) AS line, record.text, record.fault "
-        "FROM record ASOF LEFT JOIN (SELECT line - ordinal + 1 AS since, max(ordinal) AS ordinal FROM rejected GROUP BY since) shift "
-        "ON record.line >= shift.since ORDER BY record.line"
-    )
-    connection.execute("INSERT INTO record SELECT line, text, fault FROM rejected ORDER BY line")
 
 
 def unfold_lines(source: SourceFile, kind: Unfolding) -> LineFile | None:
@@ -83,7 +85,7 @@ def unfold_lines(source: SourceFile, kind: Unfolding) -> LineFile | None:
             ) from error
     lines = line_file(unfolded, is_numbered=True)
     if lines is None:
-        load_lines(source, unfolded)
+        load_lines(source, unfolded, is_numbered=True)
         unfolded.unlink()
         numbered = f"SELECT {_NUMBER} AS line, {_BEHIND_NUMBER} AS text, fault FROM record"  # noqa: S608
         source.connection.execute(f"CREATE OR REPLACE TABLE record AS {numbered}")
