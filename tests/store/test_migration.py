@@ -179,7 +179,12 @@ def test_rows_that_were_sent_in_again_get_the_request_that_they_are_as_far_as_it
             "VALUES ('f', '', 'm', '', 0, 2, 2, 0, 0, 0, 2, 0, now(), 'me') RETURNING batch_id"
         )
         batch_id = connection.scalar(text(load))
-        for line, set_, outcome in ((1, "{}", "accepted"), (2, '{"request_id": "set"}', "duplicate"), (3, "{}", "bad_number")):
+        other_id = connection.scalar(text(load))
+        connection.execute(insert(event), EVENT | {"account": "a", "request_id": "r", "batch_id": batch_id})
+        connection.execute(insert(event), EVENT | {"account": "a", "request_id": "set", "batch_id": other_id})
+        sent = [("{}", "accepted"), ('{"request_id": "set"}', "duplicate"), ("{}", "bad_number")]
+        read_otherwise = [('{"account": "b"}', "duplicate"), ('{"request_id": "set"}', "accepted")]
+        for line, (set_, outcome) in enumerate([*sent, *read_otherwise]):
             row = {"batch_id": batch_id, "line": line, "hash": str(line), "set": set_, "outcome": outcome}
             quarantine = (
                 "INSERT INTO quarantine (batch_id, line, reason, detail, row_sha256, fields, account, request_id) "
@@ -195,4 +200,4 @@ def test_rows_that_were_sent_in_again_get_the_request_that_they_are_as_far_as_it
             )
         migrate(connection, "0012")
         found = connection.execute(text("SELECT account, request_id FROM resubmission ORDER BY quarantine_id"))
-        assert [tuple(row) for row in found] == [("a", "r"), ("a", "set"), (None, None)]
+        assert [tuple(row) for row in found] == [("a", "r"), ("a", "set"), *[(None, None)] * 3]
