@@ -1,6 +1,5 @@
 """Why two halves are not joined, or do not meet, and what to do, for people and for programs; the same in every command that tells it."""
 
-import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import timedelta
@@ -10,6 +9,7 @@ from ledger.store.kept_apart import KeptApart
 from ledger.store.limits import CLOCK_NOISE_US, LARGEST_TOKENS
 from ledger.store.pairing import WITHIN
 from ledger.store.unmet import Unmet
+from ledger.workflows.named_request import request_command
 
 
 def apart_json(apart: KeptApart | None) -> dict[str, object] | None:
@@ -34,10 +34,9 @@ def apart_lines(apart: KeptApart, *, waiting_id: int | None) -> Iterator[str]:
         times = " --set e2e_ms=NUMBER" if "times" in apart.reasons else ""
         yield f"  {_requeue(waiting_id, apart.input_tokens, apart.output_tokens)}{times} --reason TEXT"
     else:
-        request = f"{shlex.quote(apart.request_id)} --account {shlex.quote(apart.account)}"
         yield "  the gateway's half counts as it is; if it is wrong:"
-        yield f"  ledger correct {request} --set FIELD=VALUE --reason TEXT"
-        yield f"  ledger void {request} --reason TEXT"
+        for command, options in (("correct", "--set FIELD=VALUE --reason TEXT"), ("void", "--reason TEXT")):
+            yield f"  {request_command(f'ledger {command}', apart.request_id, apart.account, options)}"
 
 
 def unmet_json(unmet: Unmet | None) -> dict[str, object] | None:

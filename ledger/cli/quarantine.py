@@ -1,7 +1,6 @@
 """`ledger quarantine list | show | dismiss`: look at refused rows, and say that some need nothing more."""
 
 import csv
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -33,6 +32,7 @@ from ledger.store.database import Database
 from ledger.store.quarantine import RefusedRow, RowFilter, RowState
 from ledger.store.resubmissions import Resubmission
 from ledger.workflows.named_account import unknown_account
+from ledger.workflows.named_request import request_command
 from ledger.workflows.quarantine import RowHistory, contract_share, count_quarantine, dismiss_rows, list_quarantine, row_history
 
 QUARANTINE_ID = click.IntRange(min=1, max=LARGEST_ID)
@@ -251,9 +251,8 @@ def _as(again: Resubmission) -> str:
 def _next_steps(row: RefusedRow) -> Iterator[str]:
     """What somebody may do about a row that waits."""
     if row.reason == Reason.CONFLICT and row.account and row.request_id:
-        request = f"{shlex.quote(row.request_id)} --account {shlex.quote(row.account)}"
-        yield f"ledger explain {request}"
-        yield f"ledger correct {request} --set FIELD=VALUE --reason TEXT"
+        yield request_command("ledger explain", row.request_id, row.account)
+        yield request_command("ledger correct", row.request_id, row.account, "--set FIELD=VALUE --reason TEXT")
     else:
         yield f"ledger quarantine requeue {row.quarantine_id} --set FIELD=VALUE --reason TEXT --dry-run"
     yield f"ledger quarantine dismiss {row.quarantine_id} --reason TEXT"

@@ -1,7 +1,6 @@
 """`ledger status`: what is in the database, and what waits for somebody."""
 
 import dataclasses
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -17,6 +16,7 @@ from ledger.store.database import Database
 from ledger.store.overview import FileLoaded
 from ledger.store.pairing import WITHIN
 from ledger.store.unmet import LOOKED_AT
+from ledger.workflows.named_request import request_command
 from ledger.workflows.status import Status, ledger_status
 
 _EVERY_LOAD, _SOME_LOADS = ("read", "new", "duplicate", "refused", "conflict"), ("skipped", "merged", "joined")
@@ -91,7 +91,7 @@ def _waiting(found: Status) -> Iterator[Line]:
         ("gateways' rows whose engine's was refused", unmet.refused, unmet.first_refused, sum(found.quarantine.values())),
     ):
         if first is not None:
-            table.add_row(what, grouped_count(count) + (" or more" if looked_at > LOOKED_AT else ""), _why(first))
+            table.add_row(what, grouped_count(count) + (" or more" if looked_at > LOOKED_AT else ""), _why(*first))
     if found.unassigned:
         table.add_row("requests without a contract", grouped_count(found.unassigned), "ledger contract add FILE")
     for unrated in found.unrated:
@@ -109,8 +109,8 @@ def _waiting(found: Status) -> Iterator[Line]:
     yield from lines or [(Span("  nothing"),)]
 
 
-def _why(first_id: str) -> str:
-    return f"ledger explain {shlex.quote(printable(first_id))} (the first) says why"
+def _why(first_id: str, account: str | None = None) -> str:
+    return f"{request_command('ledger explain', first_id, account)} (the first) says why"
 
 
 def _headed(words: str) -> Iterator[Line]:

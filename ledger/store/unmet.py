@@ -62,7 +62,7 @@ _REFUSED = """
 SELECT DISTINCT ON (y.account, y.record_id) y.account, y.record_id, q.quarantine_id, q.reason, q.detail
 FROM (SELECT quarantine.*, mapping FROM quarantine JOIN batch USING (batch_id) WHERE resolution IS NULL
     AND reason NOT IN ('usage_missing', 'conflict') AND {having} ORDER BY quarantine_id LIMIT {looked_at}) q
-CROSS JOIN LATERAL (SELECT DISTINCT regexp_replace(value, {prefix}, '') AS key FROM jsonb_each_text(q.fields)
+CROSS JOIN LATERAL (SELECT DISTINCT unnest(ARRAY[value, regexp_replace(value, {prefix}, '')]) AS key FROM jsonb_each_text(q.fields)
     WHERE NOT starts_with(jsonb_each_text.key, '#')) said
 CROSS JOIN LATERAL ((SELECT * FROM observation WHERE role = 'gateway' AND header = said.key LIMIT {most})
     UNION ALL (SELECT * FROM observation WHERE role = 'gateway' AND trace = said.key LIMIT {most})) y
@@ -108,13 +108,13 @@ class Unmet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnmetCount:
-    """How many gateways' rows wait with an engine's record too far away, or refused; and the least of their ids, None if there is none.
-    Of the first LOOKED_AT records that could be meant each: there may be more."""
+    """How many gateways' rows wait with an engine's record too far away, or refused; and the least of their ids with its account, None if
+    there is none. Of the first LOOKED_AT records that could be meant each: there may be more."""
 
     far: int
-    first_far: str | None
+    first_far: tuple[str, str] | None
     refused: int
-    first_refused: str | None
+    first_refused: tuple[str, str] | None
 
 
 def unmet_engine(connection: Connection, account: str, record_id: str) -> Unmet | None:
@@ -147,11 +147,18 @@ def unmet_of_waiting(connection: Connection, refused_sha256: str) -> Unmet | Non
 
 def count_unmet(connection: Connection) -> UnmetCount:
     """How many rows wait like that."""
-    count = sql.SQL("SELECT count(*), min(record_id) FROM ({}) found")
     waits = _on(_WAITS, "y")
-    [(far, first_far)] = fetch(connection, count.format(_far(sql.SQL(_FIRST_FREE).format(looked_at=sql.Literal(LOOKED_AT)), waits)))
-    [(refused, first_refused)] = fetch(connection, count.format(_refused(sql.SQL("true"), waits)))
+    far, first_far = _counted(connection, _far(sql.SQL(_FIRST_FREE).format(looked_at=sql.Literal(LOOKED_AT)), waits))
+    refused, first_refused = _counted(connection, _refused(sql.SQL("true"), waits))
     return UnmetCount(far=far, first_far=first_far, refused=refused, first_refused=first_refused)
+
+
+def _counted(connection: Connection, found: sql.Composed) -> tuple[int, tuple[str, str] | None]:
+    """How many gateways' rows these are, and the least of their ids with its account."""
+    query = sql.SQL("SELECT count(*) OVER (), record_id, account FROM ({}) found ORDER BY record_id, account LIMIT 1")
+    for count, record_id, account in fetch(connection, query.format(found)):
+        return count, (record_id, account)
+    return 0, None
 
 
 def _far(these: sql.Composable, chosen: sql.Composable) -> sql.Composed:

@@ -7,11 +7,18 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from ledger.errors import LedgerError
-from ledger.printable import brief
+from ledger.printable import brief, printable
 from ledger.store.other_ids import FoundRequest
 
 # A column of an observation that has the id that was asked for, as its request's.
 LINK_WORDS = {"record_id": "its row", "request_id": "its call id", "trace": "its trace", "header": "its header"}
+
+
+def request_command(command: str, request_id: str, account: str | None = None, options: str = "") -> str:
+    """The command line that names the request, with the options; the id stands last where it would be taken for one."""
+    name = shlex.quote(printable(request_id))
+    words = [f"--account {shlex.quote(printable(account))}" if account else "", options]
+    return " ".join(filter(None, (command, *words, "--", name) if request_id.startswith("-") else (command, name, *words)))
 
 
 def no_request(request_id: str, account: str | None, *, cure: str) -> LedgerError:
@@ -23,10 +30,9 @@ def no_request(request_id: str, account: str | None, *, cure: str) -> LedgerErro
 def other_request(other_id: str, found: FoundRequest) -> str:
     """What to do about an id that is none of a request, but that of one of its rows: the request to name, if it can be only one."""
     if found.of > 1:
-        return f"it is in rows of {found.of:,} requests: ledger explain {shlex.quote(other_id)} lists them"
-    account = f" --account {shlex.quote(brief(found.account))}" if found.account else ""
+        return f"it is in rows of {found.of:,} requests: {request_command('ledger explain', other_id)} lists them"
     what = LINK_WORDS[found.link].replace("its ", "the ")
-    return f"it is {what} of the request {shlex.quote(brief(found.request_id))}{account}: name that"
+    return f"it is {what} of the request {request_command('', found.request_id, found.account)}: name that"
 
 
 def several_accounts(request_id: str, accounts: Iterable[str]) -> LedgerError:

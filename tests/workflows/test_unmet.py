@@ -1,6 +1,7 @@
 """A gateway's row whose engine's record is there and was not paired with it: everybody who looks is told where that is."""
 
 import json
+import shlex
 from typing import Any
 
 from tests.ingest.halves import Halves, engine, gateway
@@ -39,9 +40,10 @@ def test_an_engines_record_that_is_hours_away_is_told_with_its_tokens(halves: Ha
         assert lines == [line for line in told(halves, *command) if line in lines]
     assert unmet(halves, "explain", "g")["far"]["engine_request"] == "s/g" and unmet(halves, "explain", "other") is None
     assert unmet(halves, "status") == {"far": 1, "refused": 0}
-    assert " ".join(
-        next(line for line in told(halves, "status") if "over 1 hour" in line).split()
-    ) == "gateways' rows with an engine's over 1 hour away 1 ledger explain g (the first) says why"
+    assert (
+        " ".join(next(line for line in told(halves, "status") if "over 1 hour" in line).split())
+        == "gateways' rows with an engine's over 1 hour away 1 ledger explain g --account acme (the first) says why"
+    )
     repaired = halves.run_ledger(*lines[2].partition("ledger ")[2].split(), "--mapping", MAPPINGS / "gateway-half.yaml")
     assert repaired.exit_code == 0, repaired.output
     assert unmet(halves, "status") == {"far": 0, "refused": 0}
@@ -85,3 +87,18 @@ def test_an_engines_record_that_was_refused_is_told_with_the_reason(halves: Halv
 def test_a_refused_row_of_the_gateway_itself_is_no_engines(halves: Halves) -> None:
     halves.load(gateway("g", header="h"), gateway("bad", 1, header="h", ms=-5))
     assert unmet(halves, "explain", "g") is None and unmet(halves, "status")["refused"] == 0
+
+
+def test_a_header_with_a_prefix_in_both_logs_is_the_same_id(halves: Halves) -> None:
+    halves.load(gateway("g", header="chatcmpl-x"))
+    halves.load(engine("s", "chatcmpl-x", wait_ms=-500))
+    assert unmet(halves, "status") == {"far": 0, "refused": 1}
+
+
+def test_the_command_that_says_why_can_be_run_as_it_stands(halves: Halves) -> None:
+    halves.load(gateway("-rf x", customer="a"), gateway("-rf x", customer="b", header="y"))
+    halves.load(engine("s", "-rf x", at="2026-05-06T13:20:00Z"))
+    line = next(line for line in told(halves, "status") if "over 1 hour" in line)
+    command = line.partition("ledger explain ")[2].removesuffix(" (the first) says why")
+    assert command == "--account a -- '-rf x'"
+    assert told(halves, "explain", *shlex.split(command))[0] == "a -rf x is no request yet"
