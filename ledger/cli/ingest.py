@@ -20,7 +20,7 @@ from ledger.ingest.loader import Summary
 from ledger.ingest.mapping import Role
 from ledger.ingest.spend_log_table import is_url
 from ledger.instant import instant_of, instant_text
-from ledger.printable import printable
+from ledger.printable import brief, printable
 from ledger.store.database import open_database
 from ledger.workflows.ingest import CHECKED_ROWS, ENDINGS, FileReport, IngestOptions, check_files
 from ledger.workflows.ingest import ingest as ingest_files
@@ -42,6 +42,7 @@ Examples:
 
 _SHOWN_FIRST = ("account", "request_id", "model", "received_at", "status")
 LONGEST_FILE_NAME = 200  # characters
+SHOWN_COLUMNS = 50
 
 
 def _file_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -146,7 +147,8 @@ def _warn(reports: list[FileReport]) -> None:
             echo(report.error.text, err=True)
     ignored = sorted({name for report in reports for name in report.ignored})
     if ignored:
-        echo(f"warning: ignored the columns {', '.join(ignored)}", err=True)
+        more = f" and {len(ignored) - SHOWN_COLUMNS:,} more" if len(ignored) > SHOWN_COLUMNS else ""
+        echo(f"warning: ignored the columns {', '.join(map(brief, ignored[:SHOWN_COLUMNS]))}{more}", err=True)
 
 
 def _print_text(reports: list[FileReport], total: Summary, *, check: bool) -> None:

@@ -1,5 +1,6 @@
 """Odd arguments, streams and surroundings: always a place, a cure and the right exit code, never a defect."""
 
+import json
 import os
 import subprocess
 import sys
@@ -136,3 +137,22 @@ def test_what_cannot_be_read_is_named_with_a_cure(tmp_path: Path, database_url: 
     ):
         result = run_ledger("ingest", path)
         assert result.exit_code == (1 if path else 2) and message in result.stderr
+
+
+def test_a_name_with_line_breaks_makes_no_line_of_its_own_and_a_long_one_is_cut(tmp_path: Path, run_ledger: RunLedger) -> None:
+    good = {
+        "account": "a\nb",
+        "request_id": "r",
+        "model": "m",
+        "received_at": "2026-05-06T10:00:00Z",
+        "input_tokens": 1,
+        "output_tokens": 1,
+    }
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(good | {"x\ny": 1, "z" * 10_000: 1} | {f"~{n:03d}": 1 for n in range(60)}) + "\n")
+    result = run_ledger("ingest", file)
+    assert "  no contract covers the requests of a\\u000ab (1)" in result.stdout.splitlines()
+    [warning] = result.stderr.splitlines()
+    assert "x\\u000ay" in warning and warning.endswith("~047 and 12 more") and len(warning) < 1_000
+    file.write_text("".join(f"{'n' * 10_000}{n}," for n in range(5)) + "\n1,2,3,4,5,\n")
+    assert len(run_ledger("ingest", "--check", file).stderr) < 1_000

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ledger.errors import LedgerError
 from ledger.ingest.expression import field_key
 from ledger.ingest.mapping import FileFormat, Mapping
+from ledger.printable import brief
 
 SHOWN_FIELDS = 12  # of a file that no format fits
 NEAREST_FORMATS = 3
@@ -57,7 +58,7 @@ def choose_mapping(
 def _unknown_format(path: Path, mappings: tuple[Mapping, ...], file_format: FileFormat, readings: Sequence[tuple[str, ...]]) -> LedgerError:
     """No mapping fits: what the file has, the formats that come nearest, and what they miss."""
     fields = max(readings, key=len)
-    shown = ", ".join(fields[:SHOWN_FIELDS]) + (", ..." if len(fields) > SHOWN_FIELDS else "")
+    shown = ", ".join(map(brief, fields[:SHOWN_FIELDS])) + (", ..." if len(fields) > SHOWN_FIELDS else "")
     near = []
     for mapping in mappings:
         reading = max(readings, key=lambda names: len(set(mapping.identify) & set(names)))
