@@ -156,3 +156,20 @@ def test_where_a_file_is_cut_to_be_read_changes_no_line(tmp_path: Path, size_byt
         assert [len(found), found[1], found[3]] == [4, b"b", b"c"], place
         assert found[2].endswith(b"the line is not UTF-8")
         assert found[0] == first if place <= LONGEST_LINE_BYTES else hashlib.sha256(first).hexdigest().encode() in found[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"\n \n", "the file is empty"),
+        (b"[]", "there is no record in it"),
+        (b'{"data": []}\n', "there is no record in it"),
+        (b"{}\n", "a jsonl file in which no record can be read"),
+        (b"\n\xff\n", "the first line is not UTF-8, or longer than 2 MB"),
+    ],
+)
+def test_a_file_without_records_is_not_taken_for_a_damaged_one(tmp_path: Path, run_ledger: Run, content: bytes, message: str) -> None:
+    file = tmp_path / "rows.json"
+    file.write_bytes(content)
+    assert run_ledger("ingest", "--check", file).stderr.splitlines()[0] == f"error: {file}: {message}"

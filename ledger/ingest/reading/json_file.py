@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from ledger.errors import LedgerError
 from ledger.ingest.expression import Path as FieldPath
 from ledger.ingest.mapping import FileFormat, Mapping
 from ledger.ingest.reading.format_choice import choose_mapping
@@ -64,6 +65,8 @@ def open_json(
         f"WHERE rowid < {SAMPLED_RECORDS:d} AND json_valid(text) AND ltrim(text)[1] = '{{') GROUP BY key ORDER BY min(r), key"
     ).fetchall()
     found = tuple(row[0] for row in rows)
+    if not found and count_lines(source, lines) == 0:
+        raise LedgerError(f"{source.path}: there is no record in it", cure="leave it out, or export it again if it should have some")
     mapping = choose_mapping(source.path, mappings, file_format, {None: (*found, *_inner_fields(source, mappings, found))}).mapping
     # Any field may stand in a later record: a field too many does no harm.
     fields = (*found, *sorted({path[0] for path in mapping.paths} - set(found)))

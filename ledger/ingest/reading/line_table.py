@@ -58,7 +58,7 @@ def load_lines(source: SourceFile, file: Path, *, is_numbered: bool = False) -> 
     sound.unlink()
     behind = f"text[{before + 1}:]"
     is_marked = f"starts_with({behind}, {literal(FAULT_MARK)})"
-    first = connection.execute(f"SELECT {is_marked} FROM record WHERE line = 1").fetchone()  # noqa: S608
+    first = connection.execute(f"SELECT {is_marked} FROM record WHERE rowid = 0").fetchone()  # noqa: S608
     if first and first[0] and not is_numbered:
         raise LedgerError(
             f"{source.path}: the first line is not UTF-8, or longer than 2 MB", cure="export the file as UTF-8, one record a line"

@@ -57,8 +57,8 @@ def _is_array(start: bytes) -> bool:
 
 def _first_line(source: SourceFile) -> str:
     first = source.connection.execute("SELECT text FROM record WHERE rowid = 0").fetchone()
-    if first is None or first[0] is None:
-        raise LedgerError(f"{source.path}: the file is empty, or its first line is not UTF-8", cure="export it as UTF-8")
+    if first is None:
+        raise LedgerError(f"{source.path}: the file is empty", cure="leave it out, or export it again if it should have records")
     return str(first[0])
 
 
