@@ -11,7 +11,7 @@ from ledger.contract.model import ExemptionKind
 from ledger.documents.number import amount_text, decimal_text, rate_text
 from ledger.instant import instant_text
 from ledger.settlement.cell import Outcome
-from ledger.settlement.statement import Breach, InvoiceLine, Statement
+from ledger.settlement.statement import Adjusted, Breach, InvoiceLine, Statement
 
 
 def statement_to_json(statement: Statement) -> dict[str, Any]:
@@ -89,6 +89,17 @@ def _line(line: InvoiceLine, digits: int) -> dict[str, Any]:
         "rate": None if line.rate is None else rate_text(line.rate),
         "multiplier": None if line.multiplier is None else decimal_text(line.multiplier),
         "amount": amount_text(line.amount_minor, digits),
+        **_adjusted(line.of),
+    }
+
+
+def _adjusted(of: Adjusted | None) -> dict[str, Any]:
+    if of is None:
+        return {}
+    return {
+        "of": {"period": of.period, "invoice": of.invoice, "kind": of.kind.value},
+        "causes": [{"kind": cause.kind.value, "ref": cause.ref} for cause in of.causes],
+        "causes_total": of.causes_total,
     }
 
 

@@ -4,7 +4,7 @@ Source: specification, sections 3 (versions in force) and 6 (windows are cut whe
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
@@ -45,12 +45,14 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class Period:
-    """A local month of one contract, its pieces in order of time."""
+    """A local month of one contract, its pieces in order of time; none if the contract had ended before. `last` is the version in force
+    last, or that was: the one that started last, and of two that started together the higher number."""
 
     name: str
     start: datetime
     end: datetime
     pieces: tuple[Piece, ...]
+    last: Contract
 
     @cached_property
     def by_version(self) -> dict[int, Piece]:
@@ -65,11 +67,6 @@ class Period:
     def _starts(self) -> list[datetime]:
         return [piece.days.starts[0] for piece in self.pieces]
 
-    @property
-    def last(self) -> Contract:
-        """The version in force last: the one that started last, and of two that started together the higher number."""
-        return max((piece.contract for piece in self.pieces), key=lambda contract: (contract.effective.start, contract.version))
-
 
 def contract_period(versions: Sequence[Contract], name: str) -> Period | None:
     """The period of that name (`2026-05`) for the versions of one contract; None if none of them is in force in it."""
@@ -83,6 +80,26 @@ def contract_period(versions: Sequence[Contract], name: str) -> Period | None:
         # A day that the clocks skipped has no instant, so there may be days and no time.
         if from_on < until_on and day_start(timezone, from_on) < day_start(timezone, until_on):
             pieces.append(Piece(contract=by_number[stretch.version], days=local_days(timezone, from_on, until_on)))
-    if not pieces:
+    return _period(name, pieces, timezone, _started_last(piece.contract for piece in pieces)) if pieces else None
+
+
+def ended_period(versions: Sequence[Contract], name: str) -> Period | None:
+    """The period of that name for a contract that was in force before it and is not any more; None if it is, or never was before.
+
+    It has no usage, but adjustments of months that are closed. Source: specification, section 8.
+    """
+    first_on, _ = month_days(name)
+    before = [stretch.version for stretch in stretches(versions) if stretch.from_on < first_on]
+    if not before or contract_period(versions, name) is not None:
         return None
-    return Period(name=name, start=day_start(timezone, first_on), end=day_start(timezone, next_on), pieces=tuple(pieces))
+    timezone, by_number = versions[0].calendar.timezone, {contract.version: contract for contract in versions}
+    return _period(name, [], timezone, _started_last(by_number[version] for version in before))
+
+
+def _period(name: str, pieces: Sequence[Piece], timezone: str, last: Contract) -> Period:
+    first_on, next_on = month_days(name)
+    return Period(name=name, start=day_start(timezone, first_on), end=day_start(timezone, next_on), pieces=tuple(pieces), last=last)
+
+
+def _started_last(contracts: Iterable[Contract]) -> Contract:
+    return max(contracts, key=lambda contract: (contract.effective.start, contract.version))

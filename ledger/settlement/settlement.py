@@ -3,21 +3,21 @@
     cells ------------------------> usage lines -> true-up \\
     window cells -> windows -> budget                        --> totals: net, tax, total, due
                         cells of refunded windows -> credits -> cap /
+    closed months, by what is known now -> adjustments     /
 
 Source: specification, sections 4 to 9.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 from ledger.contract.model import Contract, ExemptionKind
+from ledger.settlement.adjustments import NO_ADJUSTMENTS, Adjustments, lines_by_tax
 from ledger.settlement.budget import budget_of, give_verdicts
 from ledger.settlement.cell import Cell, Outcome
 from ledger.settlement.charges import band_and_multiplier, is_billed, usage_lines
 from ledger.settlement.credits import cap_line, credit_lines, true_up_line
-from ledger.settlement.money import to_minor
 from ledger.settlement.period import Period
 from ledger.settlement.statement import (
     Breach,
@@ -26,11 +26,13 @@ from ledger.settlement.statement import (
     InvoiceLine,
     LineKind,
     Statement,
+    TaxTerms,
     Totals,
     Unrated,
     Unresolved,
     Verdict,
 )
+from ledger.settlement.tax import tax_on, tax_terms
 from ledger.settlement.windows import BreachedWindow, Judgement
 
 _KIND_ORDER = {kind: position for position, kind in enumerate(LineKind)}
@@ -38,13 +40,14 @@ _KIND_ORDER = {kind: position for position, kind in enumerate(LineKind)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a statement says besides what follows from cells: its state, hashes, and counts that the store keeps."""
+    """What a statement says besides what follows from cells: its state, hashes, counts that are kept, what closed months left."""
 
     state: str
     contract_hashes: Mapping[int, str]
     minor_digits: int
     unresolved: Unresolved
     changed_afterwards: ChangedAfterwards
+    adjustments: Adjustments = NO_ADJUSTMENTS
     carried_in_minor: int = 0
     is_test: bool = False
 
@@ -80,13 +83,14 @@ def settle(
     digits, last = surroundings.minor_digits, period.last
     usage = usage_lines(period, cells, digits)
     charges = sum(line.amount_minor for line in usage)
-    true_up = true_up_line(last, charges, digits)
+    # A contract that has ended has a period for its adjustments alone, without a minimum.
+    true_up = true_up_line(last, charges, digits) if period.pieces else None
 
     verdicts = give_verdicts(period, judgement.breaches)
     credited = credit_lines(period, refunded, digits)
     cap = cap_line(last, charges, sum(line.amount_minor for line in credited), digits)
 
-    lines = [*usage, *credited, *(line for line in (true_up, cap) if line is not None)]
+    lines = [*usage, *credited, *(line for line in (true_up, cap) if line is not None), *surroundings.adjustments.lines]
     return Statement(
         contract=last,
         contracts={version: piece.contract for version, piece in period.by_version.items()},
@@ -106,6 +110,7 @@ def settle(
         ),
         budget=budget_of(period, verdicts),
         totals=totals_of(last, lines, surroundings.carried_in_minor, digits),
+        reported=surroundings.adjustments.reported,
         is_test=surroundings.is_test,
     )
 
@@ -119,22 +124,28 @@ def totals_of(last: Contract, lines: Sequence[InvoiceLine], carried_in: int, min
     charges, true_up, adjustments = sum_of(LineKind.USAGE), sum_of(LineKind.TRUE_UP), sum_of(LineKind.ADJUSTMENT)
     credits = sum_of(LineKind.CREDIT, LineKind.CAP)
     net = charges + true_up + credits + adjustments
-    taxable = net if last.refund.tax == "reduces_base" else net - credits
-    rate = last.money.tax.rate if last.money.tax is not None else 0
-    tax = to_minor(Fraction(rate) * taxable / 10**minor_digits, minor_digits, last.money.rounding)
-    total = net + tax
+    total = net + sum(tax_on(taxed, terms, minor_digits, last.money.rounding) for terms, taxed in _taxed_together(last, lines))
     return Totals(
         charges=charges,
         true_up=true_up,
         credits=credits,
         adjustments=adjustments,
         net=net,
-        tax=tax,
+        tax=total - net,
         total=total,
         carried_in=carried_in,
         due=max(total - carried_in, 0),
         carried_out=max(carried_in - total, 0),
     )
+
+
+def _taxed_together(last: Contract, lines: Sequence[InvoiceLine]) -> Iterator[tuple[TaxTerms, list[InvoiceLine]]]:
+    """The lines of the period, with them those of earlier months that are taxed alike; then of each other month its own."""
+    terms = tax_terms(last)
+    together = [line for line in lines if line.of is None or line.of.tax == terms]
+    yield terms, together
+    others = [line for line in lines if line.of is not None and line.of.tax != terms]
+    yield from ((other, taxed) for (_, other), taxed in lines_by_tax(others).items())
 
 
 def _breach(period: Period, window: BreachedWindow, verdict: Verdict, percentile_us: int | None) -> Breach:
@@ -182,6 +193,7 @@ def _count_events(period: Period, cells: Sequence[Cell]) -> EventCounts:
 
 
 def _line_order(line: InvoiceLine) -> tuple[object, ...]:
-    """Kind in its order, then each field by code point or value, nulls first."""
+    """Kind in its order, adjustments by month and kind, then each field by code point or value, nulls first."""
+    of = ("", "") if line.of is None else (line.of.period, line.of.kind.value)
     fields = (line.version, line.model, line.variant, line.queue, line.forfeited, line.band, line.token, line.multiplier)
-    return (_KIND_ORDER[line.kind], *((field is not None, field) for field in fields))
+    return (_KIND_ORDER[line.kind], of, *((field is not None, field) for field in fields))

@@ -21,6 +21,46 @@ class LineKind(StrEnum):
     ADJUSTMENT = "adjustment"
 
 
+class CauseKind(StrEnum):
+    """What made a closed month come out otherwise than it was issued."""
+
+    CONTRACT = "contract"
+    CORRECT = "correct"
+    INTERVAL = "interval"
+    JOIN = "join"
+    LATE = "late"
+    VOID = "void"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Cause:
+    """One cause of an adjustment: its kind, and what it is about, such as a request's id."""
+
+    kind: CauseKind
+    ref: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaxTerms:
+    """How lines are taxed: the rate, 0 without a tax, and whether credits are damages, which no tax is taken off for."""
+
+    rate: Decimal
+    credits_outside_scope: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adjusted:
+    """What an adjustment line is of: a line of `kind` in the closed month `period`, issued as the document `invoice` and taxed by `tax`,
+    and the causes of the difference: at most 100, in order, of `causes_total`."""
+
+    period: str
+    invoice: str
+    kind: LineKind
+    tax: TaxTerms
+    causes: tuple[Cause, ...]
+    causes_total: int
+
+
 class Verdict(StrEnum):
     """What became of a breach."""
 
@@ -32,7 +72,8 @@ class Verdict(StrEnum):
 class InvoiceLine:
     """One line: quantity (tokens) x rate (per 1,000,000) x multiplier, rounded once. Credits are negative.
 
-    True-up and cap lines have None in every field but kind, forfeited (False) and the amount.
+    True-up and cap lines have None in every field but kind, forfeited (False) and the amount. An adjustment is what a line of a closed
+    month is now less what has been posted for it, in tokens and in money: its amount is not the product of its figures.
     """
 
     kind: LineKind
@@ -47,6 +88,20 @@ class InvoiceLine:
     rate: Decimal | None
     multiplier: Decimal | None
     amount_minor: int
+    of: Adjusted | None = None
+
+    @property
+    def origin(self) -> LineKind:
+        """The kind of the line, and of an adjustment the kind of the line that it adjusts."""
+        return self.kind if self.of is None else self.of.kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PostedLine:
+    """A line of an issued document, and how it was taxed."""
+
+    line: InvoiceLine
+    tax: TaxTerms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +200,23 @@ class ChangedAfterwards:
     intervals: int = 0
 
 
+class NotBilled(StrEnum):
+    """Why a difference of a closed month is reported and not adjusted."""
+
+    TOO_LATE = "too_late"  # calendar.corrections.within has passed
+    CHARGES_MORE = "charges_more"  # calendar.corrections.may_charge_more: no
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reported:
+    """A difference of a closed month that is not billed: net and tax, integer minor units, and why."""
+
+    period: str
+    invoice: str
+    gross_minor: int
+    reason: NotBilled
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """One contract's settled period. `contracts` are the versions in force in it, by version; `contract` the one in force last."""
@@ -165,4 +237,5 @@ class Statement:
     breaches: tuple[Breach, ...]
     budget: Budget
     totals: Totals
+    reported: tuple[Reported, ...] = ()
     is_test: bool = False
