@@ -11,7 +11,7 @@ from datetime import datetime
 from ledger.contract.model import Contract
 from ledger.instant import MICROSECOND
 from ledger.settlement.statement import Adjusted, Cause, InvoiceLine, LineKind, NotBilled, PostedLine, Reported, TaxTerms
-from ledger.settlement.tax import tax_on, tax_terms
+from ledger.settlement.tax import lines_by_tax, tax_on, tax_terms
 
 MOST_CAUSES = 100
 
@@ -100,12 +100,3 @@ def _gross(difference: Sequence[InvoiceLine], contract: Contract, minor_digits: 
     taxed = lines_by_tax(difference)
     tax = sum(tax_on(lines, terms, minor_digits, contract.money.rounding) for (_, terms), lines in taxed.items())
     return sum(line.amount_minor for line in difference) + tax
-
-
-def lines_by_tax(adjustments: Sequence[InvoiceLine]) -> dict[tuple[str, TaxTerms], list[InvoiceLine]]:
-    """The adjustments by the month that they are of and the terms that tax them."""
-    found: dict[tuple[str, TaxTerms], list[InvoiceLine]] = {}
-    for line in adjustments:
-        assert line.of is not None, "an adjustment is of something"
-        found.setdefault((line.of.period, line.of.tax), []).append(line)
-    return found

@@ -9,11 +9,11 @@ Source: specification, sections 4 to 9.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ledger.contract.model import Contract, ExemptionKind
-from ledger.settlement.adjustments import NO_ADJUSTMENTS, Adjustments, lines_by_tax
+from ledger.settlement.adjustments import NO_ADJUSTMENTS, Adjustments
 from ledger.settlement.budget import budget_of, give_verdicts
 from ledger.settlement.cell import Cell, Outcome
 from ledger.settlement.charges import band_and_multiplier, is_billed, usage_lines
@@ -26,13 +26,12 @@ from ledger.settlement.statement import (
     InvoiceLine,
     LineKind,
     Statement,
-    TaxTerms,
     Totals,
     Unrated,
     Unresolved,
     Verdict,
 )
-from ledger.settlement.tax import tax_on, tax_terms
+from ledger.settlement.tax import tax_of, tax_terms
 from ledger.settlement.windows import BreachedWindow, Judgement
 
 _KIND_ORDER = {kind: position for position, kind in enumerate(LineKind)}
@@ -124,7 +123,7 @@ def totals_of(last: Contract, lines: Sequence[InvoiceLine], carried_in: int, min
     charges, true_up, adjustments = sum_of(LineKind.USAGE), sum_of(LineKind.TRUE_UP), sum_of(LineKind.ADJUSTMENT)
     credits = sum_of(LineKind.CREDIT, LineKind.CAP)
     net = charges + true_up + credits + adjustments
-    total = net + sum(tax_on(taxed, terms, minor_digits, last.money.rounding) for terms, taxed in _taxed_together(last, lines))
+    total = net + tax_of(lines, tax_terms(last), minor_digits, last.money.rounding)
     return Totals(
         charges=charges,
         true_up=true_up,
@@ -137,15 +136,6 @@ def totals_of(last: Contract, lines: Sequence[InvoiceLine], carried_in: int, min
         due=max(total - carried_in, 0),
         carried_out=max(carried_in - total, 0),
     )
-
-
-def _taxed_together(last: Contract, lines: Sequence[InvoiceLine]) -> Iterator[tuple[TaxTerms, list[InvoiceLine]]]:
-    """The lines of the period, with them those of earlier months that are taxed alike; then of each other month its own."""
-    terms = tax_terms(last)
-    together = [line for line in lines if line.of is None or line.of.tax == terms]
-    yield terms, together
-    others = [line for line in lines if line.of is not None and line.of.tax != terms]
-    yield from ((other, taxed) for (_, other), taxed in lines_by_tax(others).items())
 
 
 def _breach(period: Period, window: BreachedWindow, verdict: Verdict, percentile_us: int | None) -> Breach:
