@@ -5,10 +5,12 @@ Amounts come in as integer minor units with the currency's number of digits. Sou
 
 from decimal import Decimal
 
+from ledger.settlement.money import from_minor
+
 
 def amount_text(minor: int, digits: int) -> str:
     """The amount with exactly `digits` digits after the point: -1234 with 2 digits is `-12.34`."""
-    return format(_amount(minor, digits), "f")
+    return format(from_minor(minor, digits), "f")
 
 
 def rate_text(rate: Decimal) -> str:
@@ -24,7 +26,7 @@ def decimal_text(number: Decimal) -> str:
 
 def grouped_amount(minor: int, digits: int) -> str:
     """The amount with thousands grouped and no currency: `-1,234.50`."""
-    return format(_amount(minor, digits), ",f")
+    return format(from_minor(minor, digits), ",f")
 
 
 def currency_amount(minor: int, digits: int, currency: str) -> str:
@@ -40,7 +42,3 @@ def grouped_count(count: int) -> str:
 def percent_text(share: Decimal) -> str:
     """A share as a percentage: Decimal("0.3") is `30%`."""
     return f"{decimal_text(share.scaleb(2))}%"
-
-
-def _amount(minor: int, digits: int) -> Decimal:
-    return Decimal(minor).scaleb(-digits)

@@ -1,4 +1,4 @@
-"""Exact amounts and their one rounding: a rational amount in, integer minor units out.
+"""Exact amounts and their one rounding: a rational amount in, integer minor units out; and back.
 
 Source: specification, sections 1 and 5.
 """
@@ -51,3 +51,12 @@ def to_minor(amount: Fraction, minor_digits: int, rounding: Rounding) -> int:
         return round(scaled)
     whole = floor(abs(scaled) + Fraction(1, 2))
     return whole if scaled >= 0 else -whole
+
+
+def from_minor(amount_minor: int, minor_digits: int) -> Decimal:
+    """The amount in the currency's unit, with all its digits.
+
+    >>> from_minor(-1230, 2)
+    Decimal('-12.30')
+    """
+    return _EXACT.scaleb(Decimal(amount_minor), -minor_digits)

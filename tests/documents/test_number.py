@@ -17,6 +17,7 @@ from ledger.documents.number import currency_amount, grouped_amount, grouped_cou
         (1_234_567, 0, "1,234,567"),
         (-1_000, 0, "-1,000"),
         (12_345_678_901_234_567_890, 4, "1,234,567,890,123,456.7890"),
+        (10**37 + 7, 2, "100,000,000,000,000,000,000,000,000,000,000,000.07"),
     ],
 )
 def test_an_amount_has_exactly_the_digits_of_its_currency(minor: int, digits: int, text: str) -> None:
