@@ -1,4 +1,4 @@
-"""The source of a contract file: bytes to a tree of marked texts, and a diagnostic for everything that strict YAML does not allow.
+"""The source of a contract or another file that people write: bytes to a tree of marked texts, and what strict YAML does not allow.
 
 Every scalar stays the text that stands in the file. Anchors, aliases, tags, a second document, duplicate and non-text keys, empty
 values, other encodings, control characters, files too large or too deep are errors; syntax errors are told in our own words.
@@ -20,6 +20,7 @@ from ledger.contract.scalar import TURNING
 from ledger.contract.suggestion import cure_of_comma
 from ledger.contract.syntax import syntax_words
 
+CONTRACT = "contract"
 MAX_BYTES = 128 * 1024
 MAX_VALUES = 10_000
 MAX_DEPTH = 20
@@ -90,10 +91,11 @@ class _Stop(Exception):
 
 @dataclass(slots=True)
 class _Source:
-    """The file being read, its lines, its diagnostics so far, the last YAML event, and how many values there were. If it `is_stored`, a
-    character that nobody would write today means what it meant when the file was added."""
+    """The file being read and what it is to be, its lines, its diagnostics so far, the last YAML event, and how many values there were. If
+    it `is_stored`, a character that nobody would write today means what it meant when the file was added."""
 
     file: str
+    what: str
     is_stored: bool = False
     diagnostics: list[Diagnostic] = field(default_factory=list)
     last: yaml.Event | None = None
@@ -138,11 +140,11 @@ class _Source:
 
     def _decoded(self, content: bytes) -> str:
         if len(content) > MAX_BYTES:
-            found, expected = f"a file of more than {MAX_BYTES // 1024} KB", f"a contract of at most {MAX_BYTES // 1024} KB"
-            self.refuse("too_large", (0, 0), found, expected, "check that this is the contract file")
+            found, expected = f"a file of more than {MAX_BYTES // 1024} KB", f"a {self.what} of at most {MAX_BYTES // 1024} KB"
+            self.refuse("too_large", (0, 0), found, expected, f"check that this is the {self.what} file")
             raise _Stop
         if other := other_file(content):
-            cure = "save the contract as plain text in UTF-8, from an editor for text"
+            cure = f"save the {self.what} as plain text in UTF-8, from an editor for text"
             self.refuse("bad_encoding", (0, 0), other, "a text in UTF-8", cure)
             raise _Stop
         if content.startswith(b"\xef\xbb\xbf"):
@@ -169,9 +171,8 @@ class _Source:
         next(events)
         start = next(events)
         if isinstance(start, yaml.StreamEndEvent):
-            self.refuse(
-                "empty_file", (0, 0), "nothing but comments or empty lines", "a contract", "write it, or begin with: ledger contract new"
-            )
+            cure = "write it, or begin with: ledger contract new" if self.what == CONTRACT else "write it"
+            self.refuse("empty_file", (0, 0), "nothing but comments or empty lines", f"a {self.what}", cure)
             return None
         assert isinstance(start, yaml.DocumentStartEvent)
         assert start.start_mark is not None and start.end_mark is not None
@@ -184,7 +185,7 @@ class _Source:
         after = next(events)
         if not isinstance(after, yaml.StreamEndEvent):
             found, cure = "a second document, which `---` begins", "put it into a file of its own, or remove the line `---`"
-            self.refuse("several_documents", _mark(after), found, "one contract in a file", cure)
+            self.refuse("several_documents", _mark(after), found, f"one {self.what} in a file", cure)
         return root
 
     def _node(self, events: Iterator[yaml.Event], event: yaml.Event, depth: int, *, in_brackets: bool, is_key: bool = False) -> Node:
@@ -202,12 +203,12 @@ class _Source:
             self.refuse("tag", (line, column), "a tag, which says how to read a value", "the value alone", cure)
         if depth > MAX_DEPTH:
             found, cure = f"more than {MAX_DEPTH} levels of brackets or indentation", "close the brackets that are open before this place"
-            self.refuse("too_deep", (line, column), found, "a contract, which needs few levels", cure)
+            self.refuse("too_deep", (line, column), found, f"a {self.what}, which needs few levels", cure)
             raise _Stop
         self.values += 1
         if self.values > MAX_VALUES:
-            found, expected = f"more than {MAX_VALUES:,} keys and values", f"a contract of at most {MAX_VALUES:,} keys and values"
-            self.refuse("too_large", (line, column), found, expected, "check that this is the contract file")
+            found, expected = f"more than {MAX_VALUES:,} keys and values", f"a {self.what} of at most {MAX_VALUES:,} keys and values"
+            self.refuse("too_large", (line, column), found, expected, f"check that this is the {self.what} file")
             raise _Stop
         if isinstance(event, yaml.ScalarEvent):
             text = self._text(event)
@@ -322,7 +323,7 @@ class _Source:
             found, cure = "a line that is indented other than the lines above it", "align it with the keys that it belongs to"
             self.refuse("bad_syntax", place, found, "a key and a value, or a list entry", cure)
             return
-        found, cure = syntax_words(problem)
+        found, cure = syntax_words(problem, self.what)
         opening = begun is not None or "scalar" in (error.context or "") or "flow" in (error.context or "")
         mark = (error.context_mark if opening else None) or error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
@@ -334,10 +335,12 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\uf
 _STRANGE = re.compile(f"{_CONTROL.pattern[:-1]}{''.join(sorted(HIDDEN))}]")
 
 
-def read_source(content: bytes, file: str, *, is_stored: bool = False) -> tuple[Node | None, tuple[Diagnostic, ...]]:
-    """The tree of the file, or None where none can be built, and what is wrong with its form. If it `is_stored`, what could be added once
-    still means what it meant, though it looks like something else and would be refused today."""
-    source = _Source(file, is_stored)
+def read_source(
+    content: bytes, file: str, what: str = CONTRACT, *, is_stored: bool = False
+) -> tuple[Node | None, tuple[Diagnostic, ...]]:
+    """The tree of the file, or None where none can be built, and what is wrong with its form; `what` is what the file is to be. If it
+    `is_stored`, what could be added once still means what it meant, though it looks like something else and would be refused today."""
+    source = _Source(file, what, is_stored)
     root = None
     with suppress(_Stop):
         root = source.read(content)

@@ -11,7 +11,7 @@ _SYNTAX: tuple[tuple[str, tuple[str, str]], ...] = (
     ("unknown escape character", ("a backslash that YAML does not know", "use single quotes, or write the backslash twice")),
     ("escape sequence", ("a backslash that YAML does not know", "use single quotes, or write the backslash twice")),
     ("expected ',' or ']'", ("a `[` that is not closed, or a missing comma", "close it with `]` and put commas between the entries")),
-    ("expected ',' or '}'", ("a `{` that is not closed, or a missing comma", "close it with `}` and put commas between the entries")),
+    ("expected ',' or '}'", ("a `{{` that is not closed, or a missing comma", "close it with `}}` and put commas between the entries")),
     ("mapping values are not allowed", ("a second `: ` in one line", "put the value in quotes")),
     (
         "sequence entries are not allowed",
@@ -25,7 +25,7 @@ _SYNTAX: tuple[tuple[str, tuple[str, str]], ...] = (
     ("'<stream end>'", ("the end of the file within brackets", "close the bracket")),
     ("node content", ("a sign of YAML where a value belongs", "put the value in quotes, or remove it")),
     ("block scalar", ("a block of text that begins in no way that YAML knows", "write `|` or `>` alone on the line of the key")),
-    ("'<document start>'", ("text after the contract has ended", "remove it, or align it with the lines above")),
+    ("'<document start>'", ("text after the {what} has ended", "remove it, or align it with the lines above")),
     ("incompatible", ("a directive of another YAML than 1.2", "remove the line that begins with %")),
     ("directive", ("a line that begins with %", "remove it")),
     ("alias", ("`*` without a name", "remove it, or put the value in quotes")),
@@ -33,9 +33,10 @@ _SYNTAX: tuple[tuple[str, tuple[str, str]], ...] = (
     ("tag", ("a tag that is not declared", "remove the word that begins with !")),
     ("cannot start any token", ("a character that cannot begin a value", "put the value in quotes")),
 )
-_OTHER_SYNTAX = ("text that is not YAML", "compare the line with a ready-made contract")
+_OTHER_SYNTAX = ("text that is not YAML", "compare the line with a ready-made {what}")
 
 
-def syntax_words(problem: str) -> tuple[str, str]:
-    """What was found, and the cure."""
-    return next((words for pattern, words in _SYNTAX if pattern in problem), _OTHER_SYNTAX)
+def syntax_words(problem: str, what: str) -> tuple[str, str]:
+    """What was found, and the cure; `what` is what the file is to be."""
+    found, cure = next((words for pattern, words in _SYNTAX if pattern in problem), _OTHER_SYNTAX)
+    return found.format(what=what), cure.format(what=what)
