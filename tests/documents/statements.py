@@ -9,6 +9,7 @@ from typing import Any
 from ledger.contract.model import Contract
 from ledger.contract.reader import read_contract
 from ledger.settlement.statement import (
+    Adjusted,
     Breach,
     Budget,
     ChangedAfterwards,
@@ -21,6 +22,7 @@ from ledger.settlement.statement import (
     Verdict,
     WindowCounts,
 )
+from ledger.settlement.tax import tax_terms
 
 DIGITS = {"CNY": 2, "EUR": 2, "USD": 2, "JPY": 0, "KWD": 3}
 
@@ -47,7 +49,7 @@ def build_statement(expected: dict[str, Any], contracts: dict[int, Contract], *,
         state=state,
         minor_digits=digits,
         events=EventCounts(cancelled_without_usage=0, **expected["events"]),
-        lines=tuple(_line(line, digits) for line in expected["lines"]),
+        lines=tuple(_line(line, digits, contracts[expected["version"]]) for line in expected["lines"]),
         unresolved=Unresolved(**expected.get("unresolved", {})),
         changed_afterwards=ChangedAfterwards(**expected.get("changed_afterwards", {})),
         windows=WindowCounts(**windows),
@@ -58,10 +60,25 @@ def build_statement(expected: dict[str, Any], contracts: dict[int, Contract], *,
     )
 
 
-def _line(line: dict[str, Any], digits: int) -> InvoiceLine:
+def read_months(folder: Path) -> list[Statement]:
+    """The statements of a case of several months, one for each close."""
+    contract = read_contract((folder / "contract.yaml").read_bytes(), "contract.yaml").contract
+    assert contract is not None
+    expected = json.loads((folder / "expected.json").read_text("utf-8"))
+    return [build_statement(month, {contract.version: contract}) for month in expected]
+
+
+def _line(line: dict[str, Any], digits: int, contract: Contract) -> InvoiceLine:
     values = {key: line[key] for key in ("version", "model", "variant", "queue", "forfeited", "band", "token", "quantity")}
     exact = {key: None if line[key] is None else Decimal(line[key]) for key in ("rate", "multiplier")}
-    return InvoiceLine(kind=LineKind(line["kind"]), amount_minor=_minor(line["amount"], digits), **values, **exact)
+    of = _adjusted(line["of"], contract) if "of" in line else None
+    return InvoiceLine(kind=LineKind(line["kind"]), amount_minor=_minor(line["amount"], digits), of=of, **values, **exact)
+
+
+def _adjusted(of: dict[str, Any], contract: Contract) -> Adjusted:
+    """The months of a case are under one contract, so that all are taxed alike; the numbers of documents are left to who issues them."""
+    kind, invoice = LineKind(of["kind"]), f"INV-{of['period']}"
+    return Adjusted(period=of["period"], invoice=invoice, kind=kind, tax=tax_terms(contract), causes=(), causes_total=0)
 
 
 def _breach(breach: dict[str, Any], version: int) -> Breach:
