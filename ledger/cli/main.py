@@ -50,6 +50,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "interval detect": ("ledger.cli.interval:detect", "Find open circuit breakers in samples of GPU memory."),
     "interval list": ("ledger.cli.interval:list_", "Show what is recorded."),
     "settle": ("ledger.cli.settle:settle", "Settle a month: price, judge, draft the invoices."),
+    "close": ("ledger.cli.close:close", "Close a month: issue its invoices, for good."),
+    "reopen": ("ledger.cli.close:reopen", "Take back the draft of a month that is not closed."),
     "verify": ("ledger.cli.verify:verify", "Compute again what is kept, and compare."),
     "reconcile": ("ledger.cli.reconcile:reconcile", "Hold the ledger against the counters of vLLM; exit 3 when something differs."),
     "budget": ("ledger.cli.budget:budget", "Show the error budgets now; exit 3 when an alert is due."),

@@ -1,6 +1,9 @@
 """`ledger settle`: a month's settlement for finance."""
 
+import json
 import sys
+from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 
 import click
@@ -11,6 +14,7 @@ from ledger.documents.finance_table import write_finance_table
 from ledger.documents.settlement_json import statement_to_json
 from ledger.store.database import Database
 from ledger.workflows.settle import Settled, settle_period
+from ledger.workflows.statements import Stopped
 
 
 @click.command()
@@ -51,8 +55,8 @@ def settle(
 ) -> None:
     """Settle a month: price every request, judge the service level, draft the invoices.
 
-    A draft replaces the one before it; settle as often as you like. A contract that cannot be settled does not hold up the others;
-    the exit code is then 1.
+    A draft replaces the one before it; settle as often as you like, until the month is closed. A contract that cannot be settled does not
+    hold up the others; the exit code is then 1. What became known of closed months is adjusted in the earliest month that is open.
 
     With --events, the contracts of the database settle the requests of an archive instead of its own: Parquet files in the columns of
     the specification's section 2, as ledger stores them, each request once and withdrawn ones left out. What waits in quarantine or was
@@ -76,10 +80,14 @@ def settle(
         provisional=provisional,
         dry_run=dry_run,
         archive=archive,
-        on_contract=_show_progress,
+        on_contract=show_progress,
+        on_waiting=show_waiting,
     )
     if output_format == "json":
-        echo_json([statement_to_json(statement) for statement in settled.statements])
+        documents = [statement_to_json(statement) for statement in settled.statements] + [
+            json.loads(one.document.content) for one in settled.closed
+        ]
+        echo_json(sorted(documents, key=itemgetter("contract")))
     elif settled.statements and sys.stdout is not None:
         write_finance_table(settled.statements, sys.stdout)
     _show_summary(settled, output, dry_run=dry_run)
@@ -89,15 +97,36 @@ def settle(
         ctx.exit(1)
 
 
-def _show_progress(contract_id: str, position: int, count: int) -> None:
-    echo(f"settling {position} of {count}: {contract_id}", err=True)
+def show_progress(contract_id: str, position: int, count: int, *, doing: str = "settling") -> None:
+    """Which contract is computed now."""
+    echo(f"{doing} {position} of {count}: {contract_id}", err=True)
+
+
+def show_waiting(holder: str) -> None:
+    """Who settles or closes meanwhile."""
+    echo(f"waiting for another settle or close: {holder}", err=True)
+
+
+def show_stopped(stopped: Sequence[Stopped], done: str) -> None:
+    """The contracts that were not settled or closed, and the cure."""
+    for one in stopped:
+        echo(f"error: {one.contract_id} is not {done}: {one.problem}\n  {one.cure}", err=True)
+
+
+def _show_closed(settled: Settled) -> None:
+    for one in settled.closed:
+        number = one.document.number_text
+        echo(
+            f"{one.contract_id}: {one.period} is closed as {number} and stays as it was issued; its files: ledger close {one.period}",
+            err=True,
+        )
 
 
 def _show_summary(settled: Settled, output: Path, *, dry_run: bool) -> None:
     for warning in settled.warnings:
         echo(f"warning: {warning}", err=True)
-    for stopped in settled.stopped:
-        echo(f"error: {stopped.contract_id} is not settled: {stopped.problem}\n  {stopped.cure}", err=True)
+    show_stopped(settled.stopped, "settled")
+    _show_closed(settled)
     count = len(settled.statements)
     drafts = f"{count} contract{'' if count == 1 else 's'}"
     if dry_run:

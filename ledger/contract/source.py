@@ -335,9 +335,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\uf
 _STRANGE = re.compile(f"{_CONTROL.pattern[:-1]}{''.join(sorted(HIDDEN))}]")
 
 
-def read_source(
-    content: bytes, file: str, what: str = CONTRACT, *, is_stored: bool = False
-) -> tuple[Node | None, tuple[Diagnostic, ...]]:
+def read_source(content: bytes, file: str, what: str = CONTRACT, *, is_stored: bool = False) -> tuple[Node | None, tuple[Diagnostic, ...]]:
     """The tree of the file, or None where none can be built, and what is wrong with its form; `what` is what the file is to be. If it
     `is_stored`, what could be added once still means what it meant, though it looks like something else and would be refused today."""
     source = _Source(file, what, is_stored)

@@ -5,6 +5,7 @@ Source: specification, sections 5 to 9.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TextIO
 
 from ledger.documents import wording
@@ -101,6 +102,8 @@ def _invoice_lines(statement: Statement) -> Table:
     for kind in LineKind:
         if kind in (LineKind.USAGE, LineKind.CREDIT):
             _add_models(table, statement, kind)
+        elif kind is LineKind.ADJUSTMENT:
+            _add_adjustments(table, statement)
         else:
             for line in statement.lines:
                 if line.kind is kind:
@@ -124,6 +127,26 @@ def _add_models(table: Table, statement: Statement, kind: LineKind) -> None:
                     decimal_text(band.multiplier),
                     _amount(statement, line.amount_minor),
                 )
+
+
+def _add_adjustments(table: Table, statement: Statement) -> None:
+    """The adjustments by the document that they are of, each with what it adjusts."""
+    adjusted = [(line, line.of) for line in statement.lines if line.of is not None]
+    for (period, invoice), group in groupby(adjusted, key=lambda one: (one[1].period, one[1].invoice)):
+        lines = [line for line, _ in group]
+        amount = _amount(statement, sum(line.amount_minor for line in lines))
+        table.add_row(f"adjustment of {period}, {invoice}", "", "", "", "", "", amount, style=Style.BOLD)
+        for line in lines:
+            parts = [line.origin.replace("_", "-"), *(printable(part) for part in (line.model, line.variant, line.band) if part)]
+            table.add_row(
+                f"  {' '.join(parts)}",
+                f"{line.queue or ''}{' (forfeited)' if line.forfeited else ''}",
+                line.token or "",
+                "" if line.quantity is None else grouped_count(line.quantity),
+                rate_text(line.rate) if line.rate is not None else "",
+                decimal_text(line.multiplier) if line.multiplier is not None else "",
+                _amount(statement, line.amount_minor),
+            )
 
 
 def _totals(statement: Statement) -> Table:

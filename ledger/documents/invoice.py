@@ -4,6 +4,9 @@ Takes a Statement, gives HTML that needs no network and prints on A4. The templa
 every value is escaped, and the page forbids itself to load anything. Source: specification, sections 5 to 8.
 """
 
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import groupby
 from typing import Any
 
 from ledger.contract.model import Contract, Rounding
@@ -13,27 +16,54 @@ from ledger.documents.local_time import month_words, period_words, window_words_
 from ledger.documents.number import currency_amount, decimal_text, grouped_amount, grouped_count, percent_text, rate_text
 from ledger.documents.templates import render_page
 from ledger.printable import printable
-from ledger.settlement.statement import Breach, LineKind, Statement, Verdict
+from ledger.settlement.calendar import day_start, month_days
+from ledger.settlement.statement import Adjusted, Breach, CauseKind, InvoiceLine, LineKind, Statement, Verdict
 
 NOTES = {
     "draft": "For review. This is not a request for payment.",
     "provisional": "The period is not over or may still change. This is not a request for payment.",
 }
+NAMED_CAUSES = 5
+CAUSES = {
+    CauseKind.CONTRACT: "contract",
+    CauseKind.CORRECT: "corrected requests",
+    CauseKind.INTERVAL: "recorded intervals",
+    CauseKind.JOIN: "requests completed by their engine's record",
+    CauseKind.LATE: "requests that arrived late",
+    CauseKind.VOID: "withdrawn requests",
+}
+ORIGINS = {
+    LineKind.USAGE: "usage",
+    LineKind.TRUE_UP: "difference to the minimum commitment",
+    LineKind.CREDIT: "service credit",
+    LineKind.CAP: "limit of service credits",
+}
 
 
-def invoice_html(statement: Statement) -> str:
-    """The invoice, or the credit note if the total is negative, as one HTML page."""
-    return render_page("invoice.html.j2", _page(statement))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issue:
+    """What a statement gets when it is issued: its number, the local day, its seal and the provider's seal before it, if there is one."""
+
+    number: str
+    issued_on: date
+    seal: str
+    previous_seal: str | None
 
 
-def _page(statement: Statement) -> dict[str, Any]:
+def invoice_html(statement: Statement, issue: Issue | None = None) -> str:
+    """The invoice, or the credit note if the total is negative, as one HTML page; a draft without an issue."""
+    return render_page("invoice.html.j2", _page(statement, issue))
+
+
+def _page(statement: Statement, issue: Issue | None) -> dict[str, Any]:
     contract, zone = statement.contract, statement.contract.calendar.timezone
     is_credit_note = statement.totals.total < 0
     return {
+        "issue": _issue(contract, issue) if issue else {},
         "title": "Credit note" if is_credit_note else "Invoice",
         "is_credit_note": is_credit_note,
         "is_test": statement.is_test,
-        "mark": statement.state.upper(),
+        "mark": "" if issue else statement.state.upper(),
         "note": NOTES.get(statement.state, ""),
         "subject": printable(contract.title or "LLM inference"),
         "provider": _party(contract.parties.provider.name, contract.parties.provider.tax_id, contract.parties.provider.address),
@@ -48,11 +78,25 @@ def _page(statement: Statement) -> dict[str, Any]:
         "usage": [_model(statement, group) for group in group_lines(statement, LineKind.USAGE)],
         "service_level": _service_level(statement),
         "credits": _credits(statement),
+        "adjustments": _adjustments(statement),
         "totals": _totals(statement),
-        "payment": _payment(statement),
+        "payment": _payment(statement, issue),
         "rounding": _rounding(contract),
         "contract": _contract(statement),
     }
+
+
+def _issue(contract: Contract, issue: Issue) -> dict[str, str]:
+    return {
+        "number": issue.number,
+        "issued_on": _day_words(issue.issued_on),
+        "seal": issue.seal,
+        "previous_seal": issue.previous_seal or "",
+    }
+
+
+def _day_words(day: date) -> str:
+    return f"{day.day} {day:%B %Y}"
 
 
 def _party(name: str, tax_id: str, address: tuple[str, ...]) -> dict[str, Any]:
@@ -188,6 +232,47 @@ def _credits(statement: Statement) -> dict[str, Any]:
     }
 
 
+def _adjustments(statement: Statement) -> list[dict[str, Any]]:
+    """The adjustments by the month that they are of, each with its causes and the lines that changed."""
+    adjusted, zone = [(line, line.of) for line in statement.lines if line.of is not None], statement.contract.calendar.timezone
+    months = []
+    for (period, invoice), group in groupby(adjusted, key=lambda one: (one[1].period, one[1].invoice)):
+        lines = list(group)
+        of = lines[0][1]
+        months.append(
+            {
+                "month": month_words(day_start(zone, month_days(period)[0]), zone),
+                "invoice": invoice,
+                "amount": grouped_amount(sum(line.amount_minor for line, _ in lines), statement.minor_digits),
+                "causes": _causes(of),
+                "lines": [_adjustment(statement, line) for line, _ in lines],
+            }
+        )
+    return months
+
+
+def _causes(of: Adjusted) -> list[str]:
+    """What changed, by kind, each with a few of what it is about."""
+    words = []
+    for kind, group in groupby(of.causes, key=lambda cause: cause.kind):
+        refs = [printable(cause.ref) for cause in group]
+        named = ", ".join(refs[:NAMED_CAUSES])
+        more = f" and {grouped_count(len(refs) - NAMED_CAUSES)} more" if len(refs) > NAMED_CAUSES else ""
+        words.append(f"{CAUSES[kind]} {named}{more}")
+    unnamed = of.causes_total - len(of.causes)
+    return [*words, f"and {grouped_count(unnamed)} more"] if unnamed else words
+
+
+def _adjustment(statement: Statement, line: InvoiceLine) -> dict[str, str]:
+    parts = [line.model, line.variant, line.queue, line.band, line.token and wording.token_words(line.token)]
+    return {
+        "name": ", ".join(printable(part) for part in parts if part) or ORIGINS[line.origin],
+        "origin": ORIGINS[line.origin],
+        "quantity": "" if line.quantity is None else grouped_count(line.quantity),
+        "amount": grouped_amount(line.amount_minor, statement.minor_digits),
+    }
+
+
 def _totals(statement: Statement) -> list[dict[str, str]]:
     """The rows from charges to the amount due; rows that are zero and say nothing are left out."""
     totals, tax = statement.totals, statement.contract.money.tax
@@ -223,11 +308,12 @@ def _total_row(statement: Statement, words: str, minor: int, note: str) -> dict[
     return {"words": words, "note": note, "amount": grouped_amount(minor, statement.minor_digits), "class": strong.get(words, "")}
 
 
-def _payment(statement: Statement) -> dict[str, str]:
+def _payment(statement: Statement, issue: Issue | None) -> dict[str, str]:
     payment = statement.contract.payment
     if payment is None or statement.totals.due == 0:
         return {}
-    return {"due": wording.duration_words(payment.due_us), "details": printable(payment.details)}
+    due_on = _day_words(issue.issued_on + timedelta(microseconds=payment.due_us)) if issue else ""
+    return {"due": wording.duration_words(payment.due_us), "due_on": due_on, "details": printable(payment.details)}
 
 
 def _rounding(contract: Contract) -> str:

@@ -43,10 +43,11 @@ class PostgresCells:
         return value
 
     def keep_rows(self, name: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[Any]]) -> None:
-        """Make a temporary table of these rows, gone with the transaction; columns are (name, type)."""
+        """Make a temporary table of these rows, in place of one of that name, gone with the transaction; columns are (name, type)."""
         table = sql.Identifier(name)
         described = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.Identifier(column), _own(kind)) for column, kind in columns)
         with driver_cursor(self._connection) as cursor:
+            cursor.execute(sql.SQL("DROP TABLE IF EXISTS pg_temp.{}").format(table))
             cursor.execute(sql.SQL("CREATE TEMPORARY TABLE {} ({}) ON COMMIT DROP").format(table, described))
             with cursor.copy(sql.SQL("COPY {} FROM STDIN").format(table)) as copy:
                 for row in rows:

@@ -11,15 +11,16 @@ from datetime import datetime
 from ledger.contract.model import Contract
 from ledger.instant import MICROSECOND
 from ledger.settlement.statement import Adjusted, Cause, InvoiceLine, LineKind, NotBilled, PostedLine, Reported, TaxTerms
-from ledger.settlement.tax import lines_by_tax, tax_on, tax_terms
+from ledger.settlement.tax import tax_of, tax_terms
 
-MOST_CAUSES = 100
+MOST_CAUSES = 100  # that a line names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedMonth:
     """A closed month of a contract: the number of its document, what has been posted for it (the lines of that document, and all
-    adjustments of the month since), the lines that it comes to now, and what changed in between. `contract` is the month's last version."""
+    adjustments of the month since), the lines that it comes to now, and what changed in between: at most 100 causes, in order, of
+    `causes_total`. `contract` is the month's last version."""
 
     period: str
     end: datetime
@@ -27,7 +28,8 @@ class ClosedMonth:
     contract: Contract
     posted: tuple[PostedLine, ...]
     now: tuple[InvoiceLine, ...]
-    causes: tuple[Cause, ...]
+    causes: tuple[Cause, ...] = ()
+    causes_total: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +71,10 @@ def difference_lines(month: ClosedMonth) -> list[InvoiceLine]:
         sample[key] = line, tax
         quantities[key] = quantities.get(key, 0) + sign * (line.quantity or 0)
         amounts[key] = amounts.get(key, 0) + sign * line.amount_minor
-    causes = sorted(month.causes)
 
     def of(line: InvoiceLine, tax: TaxTerms) -> Adjusted:
-        some = tuple(causes[:MOST_CAUSES])
-        return Adjusted(period=month.period, invoice=month.invoice, kind=line.origin, tax=tax, causes=some, causes_total=len(causes))
+        causes, total = month.causes, month.causes_total
+        return Adjusted(period=month.period, invoice=month.invoice, kind=line.origin, tax=tax, causes=causes, causes_total=total)
 
     return [
         replace(
@@ -97,6 +98,5 @@ def _not_billed(month: ClosedMonth, gross_minor: int, settled_at: datetime) -> N
 
 def _gross(difference: Sequence[InvoiceLine], contract: Contract, minor_digits: int) -> int:
     """Net and tax of the adjustments of one month."""
-    taxed = lines_by_tax(difference)
-    tax = sum(tax_on(lines, terms, minor_digits, contract.money.rounding) for (_, terms), lines in taxed.items())
+    tax = tax_of(difference, tax_terms(contract), minor_digits, contract.money.rounding)
     return sum(line.amount_minor for line in difference) + tax

@@ -80,7 +80,7 @@ def contract_period(versions: Sequence[Contract], name: str) -> Period | None:
         # A day that the clocks skipped has no instant, so there may be days and no time.
         if from_on < until_on and day_start(timezone, from_on) < day_start(timezone, until_on):
             pieces.append(Piece(contract=by_number[stretch.version], days=local_days(timezone, from_on, until_on)))
-    return _period(name, pieces, timezone, _started_last(piece.contract for piece in pieces)) if pieces else None
+    return _period(name, pieces, _started_last(piece.contract for piece in pieces)) if pieces else None
 
 
 def ended_period(versions: Sequence[Contract], name: str) -> Period | None:
@@ -92,13 +92,18 @@ def ended_period(versions: Sequence[Contract], name: str) -> Period | None:
     before = [stretch.version for stretch in stretches(versions) if stretch.from_on < first_on]
     if not before or contract_period(versions, name) is not None:
         return None
-    timezone, by_number = versions[0].calendar.timezone, {contract.version: contract for contract in versions}
-    return _period(name, [], timezone, _started_last(by_number[version] for version in before))
+    by_number = {contract.version: contract for contract in versions}
+    return period_without_usage(_started_last(by_number[version] for version in before), name)
 
 
-def _period(name: str, pieces: Sequence[Piece], timezone: str, last: Contract) -> Period:
-    first_on, next_on = month_days(name)
-    return Period(name=name, start=day_start(timezone, first_on), end=day_start(timezone, next_on), pieces=tuple(pieces), last=last)
+def period_without_usage(last: Contract, name: str) -> Period:
+    """The period of that name with no version in force in it; `last` was before."""
+    return _period(name, [], last)
+
+
+def _period(name: str, pieces: Sequence[Piece], last: Contract) -> Period:
+    start, end = (day_start(last.calendar.timezone, day) for day in month_days(name))
+    return Period(name=name, start=start, end=end, pieces=tuple(pieces), last=last)
 
 
 def _started_last(contracts: Iterable[Contract]) -> Contract:

@@ -3,8 +3,7 @@
 Source: specification, sections 8 ("Reproducible") and 9 (`unresolved`, `changed_afterwards`).
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,8 +13,8 @@ from psycopg.types.json import Jsonb
 
 from ledger.settlement.period import Period
 from ledger.settlement.statement import ChangedAfterwards, Unresolved
-from ledger.store.connection import Connection, Query, driver_cursor, execute, fetch
-from ledger.store.database import Database
+from ledger.store.connection import Connection, Query, driver_cursor, fetch
+from ledger.store.covered import COVERED, arrays, covered_arrays
 from ledger.store.quarantine import IN_CONFLICT
 
 SAMPLE = 3  # requests that are named where many are meant
@@ -32,27 +31,44 @@ class Draft:
     document: str
 
 
-# A statement may have 65,535 parameters, and a provider more accounts: what is asked of many comes as an array for each column.
 _SPANS = sql.SQL("unnest(%(spans)s::varchar[], %(starts)s::timestamptz[], %(ends)s::timestamptz[]) AS spans (span, starts_at, ends_at)")
-_COVERED = sql.SQL(
-    "unnest(%(contract_ids)s::varchar[], %(covered_accounts)s::varchar[], %(covered_starts)s::timestamptz[], "
-    "%(covered_ends)s::timestamptz[], %(period_ends)s::timestamptz[]) AS covered (contract_id, account, starts_at, ends_at, period_end)"
-)
 _IS_WITHDRAWN = sql.SQL(
     "EXISTS (SELECT FROM void v WHERE (v.account, v.request_id, v.revision) = (event.account, event.request_id, event.revision))"
 )
 
 
-@contextmanager
-def one_settlement_at_a_time(database: Database) -> Iterator[None]:
-    """Holds the lock of settling until the block ends, or the process: a second settle waits for the first."""
-    with database.begin() as connection:
-        execute(connection, "SELECT pg_advisory_lock(hashtext('ledger.settle'))")
-        connection.commit()  # the lock is the session's: nothing lies idle in a transaction as long as settling takes
-        try:
-            yield
-        finally:
-            execute(connection, "SELECT pg_advisory_unlock(hashtext('ledger.settle'))")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptDraft:
+    """A draft as it is kept, and when it was settled."""
+
+    contract_id: str
+    state: str
+    digest: str
+    day_starts: tuple[datetime, ...]
+    document: str
+    settled_at: datetime
+
+
+def kept_drafts(connection: Connection, period: str, contract_id: str | None = None) -> list[KeptDraft]:
+    """The drafts of the period, or the one of a contract, by contract."""
+    rows = fetch(
+        connection,
+        "SELECT contract_id, state, digest, day_starts, document, settled_at FROM settlement JOIN run USING (run_id) "
+        "WHERE settlement.period = %(period)s AND (%(contract_id)s::varchar IS NULL OR contract_id = %(contract_id)s) ORDER BY contract_id",
+        {"period": period, "contract_id": contract_id},
+    )
+    return [
+        KeptDraft(
+            contract_id=of_contract, state=state, digest=digest, day_starts=tuple(day_starts), document=document, settled_at=settled_at
+        )
+        for of_contract, state, digest, day_starts, document, settled_at in rows
+    ]
+
+
+def remove_draft(connection: Connection, contract_id: str, period: str) -> bool:
+    """Take a draft back; False if there is none."""
+    query = "DELETE FROM settlement WHERE (contract_id, period) = (%(contract_id)s, %(period)s) RETURNING 1"
+    return bool(fetch(connection, query, {"contract_id": contract_id, "period": period}))
 
 
 def count_unassigned(connection: Connection, start: datetime, end: datetime) -> dict[str, int]:
@@ -76,8 +92,8 @@ def sample_requests(connection: Connection, period: Period, what: str, name: str
         "SELECT request_id FROM event WHERE {column} = %(name)s AND NOT {is_withdrawn} AND EXISTS (SELECT FROM {covered} "
         "WHERE covered.account = event.account AND received_at >= starts_at AND received_at < covered.ends_at) "
         "ORDER BY received_at, request_id LIMIT %(most)s"
-    ).format(column=sql.Identifier("model" if what == "model" else "queue"), is_withdrawn=_IS_WITHDRAWN, covered=_COVERED)
-    return [request_id for (request_id,) in fetch(connection, query, {"name": name, "most": SAMPLE, **_covered([period])})]
+    ).format(column=sql.Identifier("model" if what == "model" else "queue"), is_withdrawn=_IS_WITHDRAWN, covered=COVERED)
+    return [request_id for (request_id,) in fetch(connection, query, {"name": name, "most": SAMPLE, **covered_arrays([period])})]
 
 
 def count_unresolved(connection: Connection, periods: Sequence[Period]) -> dict[str, Unresolved]:
@@ -140,8 +156,8 @@ def _count_withdrawn(connection: Connection, periods: Sequence[Period]) -> dict[
         "CROSS JOIN LATERAL (SELECT received_at FROM event "
         "WHERE (event.account, event.request_id, event.revision) = (void.account, void.request_id, void.revision) LIMIT 1) withdrawn "
         "WHERE received_at >= starts_at AND received_at < ends_at GROUP BY contract_id, kind"
-    ).format(covered=_COVERED)
-    return {(contract_id, kind): number for contract_id, kind, number in fetch(connection, query, _covered(periods))}
+    ).format(covered=COVERED)
+    return {(contract_id, kind): number for contract_id, kind, number in fetch(connection, query, covered_arrays(periods))}
 
 
 def _count_repaired(connection: Connection, periods: Sequence[Period]) -> dict[tuple[str, str], int]:
@@ -171,28 +187,42 @@ def _count_added(connection: Connection, periods: Sequence[Period]) -> dict[str,
     return dict(fetch(connection, query, _spans(periods)))
 
 
-def _covered(periods: Sequence[Period]) -> dict[str, list[Any]]:
-    """Which account belongs to which contract of the periods, and when: it may be for a part of the period only."""
-    rows = [
-        (period.last.id, account, piece.days.starts[0], piece.days.end, period.end)
-        for period in periods
-        for piece in period.pieces
-        for account in piece.contract.parties.customer.accounts
-    ]
-    return _arrays(("contract_ids", "covered_accounts", "covered_starts", "covered_ends", "period_ends"), rows)
-
-
 def _spans(periods: Sequence[Period]) -> dict[str, list[Any]]:
     """The spans of the periods: contracts of one time zone share theirs."""
-    return _arrays(("spans", "starts", "ends"), sorted({(_span(period), period.start, period.end) for period in periods}))
-
-
-def _arrays(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> dict[str, list[Any]]:
-    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    return arrays(("spans", "starts", "ends"), sorted({(_span(period), period.start, period.end) for period in periods}))
 
 
 def _span(period: Period) -> str:
     return f"{period.start.isoformat()}/{period.end.isoformat()}"
+
+
+def keep_run(
+    connection: Connection,
+    *,
+    period: str,
+    contract_hashes: dict[str, dict[str, str]],
+    timezone_data: str,
+    settled_at: datetime,
+    author: str,
+) -> int:
+    """Records what the transaction's snapshot held and gives the run's id. `contract_hashes` are by contract and version."""
+    [(run_id,)] = fetch(
+        connection,
+        "INSERT INTO run (settled_at, author, period, batches, voids, intervals, contracts, timezone_data) VALUES ("
+        "%(settled_at)s, %(author)s, %(period)s, "
+        "(SELECT coalesce(range_agg(int8range(batch_id, batch_id, '[]')), '{}') FROM batch), "  # an aggregate of no rows is null
+        "(SELECT coalesce(range_agg(int8range(void_id, void_id, '[]')), '{}') FROM void), "
+        "(SELECT coalesce(array_agg(interval_id ORDER BY interval_id), '{}') FROM interval), "
+        "%(contracts)s, %(timezone_data)s) RETURNING run_id",
+        {
+            "settled_at": settled_at,
+            "author": author,
+            "period": period,
+            "contracts": Jsonb(contract_hashes),
+            "timezone_data": timezone_data,
+        },
+    )
+    return int(run_id)
 
 
 def keep_drafts(
@@ -206,21 +236,8 @@ def keep_drafts(
     author: str,
 ) -> None:
     """Records the run with what its snapshot held, and replaces the draft of each contract that was settled."""
-    [(run_id,)] = fetch(
-        connection,
-        "INSERT INTO run (settled_at, author, period, batches, voids, intervals, contracts, timezone_data) VALUES ("
-        "%(settled_at)s, %(author)s, %(period)s, "
-        "(SELECT coalesce(range_agg(int8range(batch_id, batch_id, '[]')), '{}') FROM batch), "  # an aggregate of no rows is null
-        "(SELECT count(*) FROM void), "
-        "(SELECT coalesce(array_agg(interval_id ORDER BY interval_id), '{}') FROM interval), "
-        "%(contracts)s, %(timezone_data)s) RETURNING run_id",
-        {
-            "settled_at": settled_at,
-            "author": author,
-            "period": period,
-            "contracts": Jsonb(contract_hashes),
-            "timezone_data": timezone_data,
-        },
+    run_id = keep_run(
+        connection, period=period, contract_hashes=contract_hashes, timezone_data=timezone_data, settled_at=settled_at, author=author
     )
     with driver_cursor(connection) as cursor:
         cursor.executemany(

@@ -69,6 +69,8 @@ class Terms:
     effective_until: date | None
     accounts: tuple[str, ...]
     timezone: str
+    within_us: int  # corrections.within
+    may_charge_more: bool
     currency: str
     rounding: str
     tax_rate: Fraction
@@ -150,6 +152,7 @@ def read_terms(text: str) -> Terms:
             rates[model, token] = rate
     latency, objective, pricing = file["latency"], file["objective"], file["pricing"]
     outcomes, budget, refund = file["outcomes"], file["error_budget"], file["refund"]
+    corrections = file["calendar"].get("corrections", {})
     return Terms(
         contract=file["id"],
         version=int(file["version"]),
@@ -158,6 +161,8 @@ def read_terms(text: str) -> Terms:
         effective_until=date.fromisoformat(file["effective"]["until"]) if "until" in file["effective"] else None,
         accounts=tuple(file["parties"]["customer"]["accounts"]),
         timezone=file["calendar"]["timezone"],
+        within_us=duration_us(corrections.get("within", "365d")),
+        may_charge_more=corrections.get("may_charge_more", "yes") in ("yes", "true"),
         currency=file["money"]["currency"],
         rounding=file["money"]["rounding"],
         tax_rate=share(file["money"]["tax"]["rate"]) if "tax" in file["money"] else Fraction(0),

@@ -37,10 +37,11 @@ BATCH = {
     "author": "test",
 }
 INTERVAL = {"interval_id": "i1", "kind": "circuit_breaker", "starts_at": AT, "ends_at": AT, "added_at": AT, "author": "test"}
+VOID = {"account": "a", "request_id": "r", "revision": 1, "kind": "void", "reason": "test", "author": "test", "voided_at": AT}
 ROWS = {
     event: EVENT,
     batch: BATCH,
     interval: INTERVAL,
-    void: {"account": "a", "request_id": "r", "revision": 1, "kind": "void", "reason": "test", "author": "test", "voided_at": AT},
+    void: VOID,
     contract_version: {"contract_id": "c", "version": 1, "content_sha256": "0", "content": b"", "file": "", "added_at": AT, "author": ""},
 }

@@ -3,20 +3,24 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, insert, text
+from sqlalchemy.exc import IntegrityError
 
 from ledger.bundle import bundled_folder
+from ledger.store.closings import keep_closing
 from ledger.store.database import Database, connect, head_revision
 from ledger.store.embedded import Server
 from ledger.store.events import EVENT_FIELDS
 from ledger.store.migration import migrate, upgrade
 from ledger.store.observations import OBSERVATION_FIELDS
 from ledger.store.schema import contract_version, event, metadata, observation, void
-from tests.store.sample_rows import EVENT
+from tests.store.sample_closings import whole_closing
+from tests.store.sample_rows import EVENT, VOID
 from tests.store.sample_rows import ROWS as SAMPLES
 
 CATALOG = {
@@ -32,9 +36,6 @@ CATALOG = {
         SELECT tablename, indexname, replace(indexdef, schemaname || '.', '') FROM pg_indexes
         WHERE schemaname = current_schema() AND tablename <> 'alembic_version' AND indexname NOT LIKE 'ex_%' ORDER BY 1, 2""",
 }
-
-
-VOID = SAMPLES[void]
 
 
 def catalog(connection: Connection) -> dict[str, list[object]]:
@@ -146,6 +147,30 @@ def test_going_back_forgets_approvals_and_keeps_the_versions_which_then_have_non
         migrate(connection, "0010")
         counts = "SELECT (SELECT count(*) FROM contract_version), (SELECT count(*) FROM approval)"
         assert connection.execute(text(counts)).one() == (1, 0)
+
+
+def test_of_earlier_runs_is_not_known_which_voids_they_saw_and_going_back_counts_those_of_later_ones(database: Database) -> None:
+    columns = "INSERT INTO run (settled_at, author, period, batches, voids, intervals, contracts, timezone_data) "
+    with database.engine.begin() as connection:
+        migrate(connection, "0012")
+        connection.execute(text(columns + "VALUES (now(), 'test', '2026-05', '{}', 7, '{}', '{}', '')"))
+        for request_id in ("r1", "r2"):
+            connection.execute(text("INSERT INTO void VALUES ('a', :id, 1, 'void', 'test', 'test', now())"), {"id": request_id})
+        migrate(connection, "0013")
+        assert connection.scalars(text("SELECT void_id FROM void ORDER BY void_id")).all() == [1, 2]
+        connection.execute(insert(void), VOID)
+        assert connection.scalar(text("SELECT max(void_id) FROM void")) == 3
+        connection.execute(text(columns + "VALUES (now(), 'test', '2026-05', '{}', '{[1,3),[9,10)}', '{}', '{}', '')"))
+        assert connection.scalars(text("SELECT voids::text FROM run ORDER BY run_id")).all() == [None, "{[1,3),[9,10)}"]
+        migrate(connection, "0012")
+        assert connection.scalars(text("SELECT voids FROM run ORDER BY run_id")).all() == [0, 3]
+
+
+def test_a_database_with_issued_documents_does_not_go_back_to_a_schema_without_them(database: Database) -> None:
+    with database.begin() as driver:
+        keep_closing(driver, whole_closing(driver, "2026-05"))
+    with database.engine.connect() as connection, pytest.raises(IntegrityError, match="documents are issued"):
+        migrate(connection, "0012")
 
 
 def test_two_upgrades_at_once_are_harmless(server: Server) -> None:

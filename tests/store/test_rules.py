@@ -12,6 +12,8 @@ from tests.store.sample_rows import AT, BATCH, EVENT, INTERVAL, ROWS
 
 TOKENS_MAX, DURATION_MAX_US = 10**12, 30 * 86_400 * 10**6
 EVENT_DURATIONS = [column.name for column in event.columns if column.name.endswith("_us")]
+
+
 @pytest.mark.parametrize("table", ROWS, ids=str)
 def test_what_was_written_never_changes(database: Database, table: Table) -> None:
     column = next(column.name for column in table.columns if column.identity is None)

@@ -19,7 +19,7 @@ from ledger.store.connection import Connection, fetch
 from ledger.store.database import Database
 from ledger.store.schema import batch, event, interval, quarantine, void
 from ledger.store.settlements import Draft, count_changed_afterwards, count_unresolved, keep_drafts
-from tests.store.sample_rows import BATCH, EVENT, INTERVAL
+from tests.store.sample_rows import BATCH, EVENT, INTERVAL, VOID
 
 BASE = (Path(__file__).parents[1] / "golden" / "cases" / "edges" / "contract.yaml").read_text()
 START, END = datetime(2026, 4, 29, tzinfo=UTC), datetime(2026, 6, 3, tzinfo=UTC)
@@ -178,7 +178,7 @@ def test_a_withdrawn_event_is_found_by_its_key_however_many_there_are(
     assert "Index Scan using pk_event on event" in plan
 
 
-def test_a_run_keeps_exactly_the_batches_and_intervals_of_its_snapshot_and_replaces_each_draft(database: Database) -> None:
+def test_a_run_keeps_exactly_the_batches_voids_and_intervals_of_its_snapshot_and_replaces_each_draft(database: Database) -> None:
     def draft(contract_id: str, document: str) -> Draft:
         return Draft(contract_id=contract_id, state="draft", digest="0" * 64, day_starts=(START, END), document=document)
 
@@ -189,9 +189,12 @@ def test_a_run_keeps_exactly_the_batches_and_intervals_of_its_snapshot_and_repla
         connection.execute(text("SELECT nextval(pg_get_serial_sequence('batch', 'batch_id'))"))  # a load that was given up
         connection.execute(insert(batch), BATCH | {"chunk": 4})
         connection.execute(insert(interval), [INTERVAL | {"interval_id": name, "node": name} for name in ("b", "a")])
+        for numbers in ((1, 2), (4,)):
+            connection.execute(insert(void), [VOID | {"request_id": f"r{number}"} for number in numbers])
+            connection.execute(text("SELECT nextval(pg_get_serial_sequence('void', 'void_id'))"))  # one that was given up
         keep_drafts(connection, [draft("first", "new")], **keep)
-        seen = connection.execute(text("SELECT run_id, batches::text, voids, intervals FROM run ORDER BY run_id")).all()
-        assert seen == [(1, "{}", 0, []), (2, "{[1,5),[6,7)}", 0, ["a", "b"])]
+        seen = connection.execute(text("SELECT run_id, batches::text, voids::text, intervals FROM run ORDER BY run_id")).all()
+        assert seen == [(1, "{}", "{}", []), (2, "{[1,5),[6,7)}", "{[1,3),[4,5)}", ["a", "b"])]
         kept = connection.execute(text("SELECT contract_id, period, run_id, document, day_starts FROM settlement ORDER BY 1")).all()
         days = [START, END]
         assert kept == [("first", "2026-05", 2, "new", days), ("second", "2026-05", 1, "kept", days)]

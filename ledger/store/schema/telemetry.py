@@ -1,8 +1,6 @@
-"""The tables of ledger, described once. Migrations create them, queries are built from them.
+"""Tables of what gateways and engines reported: loads, events, the rows that they are formed of, refused rows, intervals.
 
-Text that can reach a document is ordered by code point (`COLLATE "C"`). Instants are timestamptz in UTC. Durations are integer
-microseconds, tokens integers. Triggers and exclusion constraints, which metadata cannot say, are in the migrations.
-Source: specification, sections 2, 3 and 8.
+Source: specification, section 2; decision records halves and repair.
 """
 
 from typing import Any
@@ -12,13 +10,10 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
-    DateTime,
     ForeignKey,
     Identity,
     Index,
     Integer,
-    LargeBinary,
-    MetaData,
     PrimaryKeyConstraint,
     SmallInteger,
     String,
@@ -27,22 +22,10 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, INT8MULTIRANGE, JSON, JSONB, TSTZMULTIRANGE, TSTZRANGE
+from sqlalchemy.dialects.postgresql import JSONB
 
 from ledger.store.limits import LARGEST_TOKENS, LONGEST_US
-
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "ck": "ck_%(table_name)s_%(constraint_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-Name = String(collation="C")
-Instant = DateTime(timezone=True)
+from ledger.store.schema.common import Instant, Name, metadata
 
 # One row per load: a file, or an ordered chunk of one. It is committed together with its events and refused rows.
 batch = Table(
@@ -202,6 +185,7 @@ void = Table(
     Column("reason", Text, nullable=False),
     Column("author", Text, nullable=False),
     Column("voided_at", Instant, nullable=False),
+    Column("void_id", BigInteger, Identity(always=True), nullable=False, unique=True),
 )
 
 # Rows that were refused, with the fields that the mapping reads. `row_sha256` is over those fields and the reason's kind of
@@ -264,168 +248,4 @@ interval = Table(
     CheckConstraint("starts_at <= ends_at", name="span"),
     # The same span twice would count twice, whatever ids it comes with.
     Index("uq_interval_content", "kind", text("coalesce(node, '')"), text("coalesce(model, '')"), "starts_at", "ends_at", unique=True),
-)
-
-# One row per contract version: the file's bytes, and their hash. Never updated, never deleted.
-contract_version = Table(
-    "contract_version",
-    metadata,
-    Column("contract_id", Name, primary_key=True),
-    Column("version", Integer, primary_key=True),
-    Column("content_sha256", String(64), nullable=False, unique=True),
-    Column("content", LargeBinary, nullable=False),
-    Column("file", Text, nullable=False),
-    Column("added_at", Instant, nullable=False),
-    Column("author", Text, nullable=False),
-)
-
-# What a version's file says, as the texts that stand in it: YAML is slow to read. It holds for the code that read it and no other, and is
-# never the contract itself: that is made of the texts each time, by all rules.
-contract_reading = Table(
-    "contract_reading",
-    metadata,
-    Column("content_sha256", String(64), ForeignKey("contract_version.content_sha256"), primary_key=True),
-    Column("reader_sha256", String(64), primary_key=True, comment="of the code that read the file"),
-    Column("texts", JSON, nullable=False),
-)
-
-# One row per role that has approved a version, by what it has read: the file's bytes. Never updated, never deleted. Which roles a version
-# needs stands in its file.
-approval = Table(
-    "approval",
-    metadata,
-    Column(
-        "content_sha256",
-        String(64),
-        ForeignKey("contract_version.content_sha256"),
-        primary_key=True,
-        comment="of the version's file: no other version has it",
-    ),
-    Column("role", Name, primary_key=True),
-    Column("author", Text, nullable=False),
-    Column("reason", Text, comment="if one was given"),
-    Column("approved_at", Instant, nullable=False),
-    CheckConstraint("role <> '' and author <> '' and reason <> ''", name="said"),
-)
-
-# The spans in which versions are in force, after replacement; rewritten when a version is added. No two overlap (exclusion).
-version_in_force = Table(
-    "version_in_force",
-    metadata,
-    Column("contract_id", Name, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("in_force", TSTZRANGE, nullable=False),
-    CheckConstraint("not isempty(in_force)", name="span"),
-)
-
-# Which contract an account belongs to, and when. An account belongs to one contract at a time (exclusion).
-account_covered = Table(
-    "account_covered",
-    metadata,
-    Column("account", Name, nullable=False),
-    Column("contract_id", Name, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("in_force", TSTZRANGE, nullable=False),
-    CheckConstraint("not isempty(in_force)", name="span"),
-)
-
-
-def _cell_columns() -> list[Column[Any]]:
-    """Sums over the events of a contract day that are alike."""
-    return [
-        Column("contract_id", Name, nullable=False),
-        Column("version", Integer, nullable=False),
-        Column("day_start", Instant, nullable=False, comment="of the contract's local day"),
-        Column("window_start", Instant, nullable=False),
-        Column("model", Name, nullable=False),
-        Column("queue", Name, nullable=False),
-        Column("forfeited", Boolean, nullable=False),
-        Column("outcome", Name, nullable=False),
-        Column("exemption", SmallInteger),
-        Column("tier", SmallInteger),
-        Column("in_objective", Boolean, nullable=False),
-        Column("late", Boolean, nullable=False),
-        Column("over", Boolean, nullable=False),
-        Column("requests", BigInteger, nullable=False),
-        Column("requests_without_usage", BigInteger, nullable=False),
-        Column("tokens_input", BigInteger, nullable=False),
-        Column("tokens_cached_input", BigInteger, nullable=False),
-        Column("tokens_output", BigInteger, nullable=False),
-        Column("late_latencies_us", ARRAY(BigInteger), comment="of late requests that have one, in no order"),
-    ]
-
-
-# Sums over the events of a contract day that are alike, kept up while events arrive: settlements read these. A bag of deltas: several rows
-# may have one key, and what holds is their sum. It equals the events wherever `stale` does not say otherwise (decision record kept-cells).
-cell = Table("cell", metadata, *_cell_columns(), Index("ix_cell_day_start", "day_start", "contract_id"))
-
-# Events that may be cold starts under their contract. Which of them are exempt needs an order over their day, so that no delta is known.
-cold_start_event = Table(
-    "cold_start_event",
-    metadata,
-    Column("contract_id", Name, nullable=False),
-    Column("version", Integer, nullable=False),
-    Column("day_start", Instant, nullable=False, comment="of the contract's local day"),
-    Column("account", Name, nullable=False),
-    Column("request_id", Name, nullable=False),
-    Column("revision", SmallInteger, nullable=False),
-    Index("ix_cold_start_event_day_start", "day_start", "contract_id"),
-)
-
-# The cells of those events, ranked. A day's are up to date when they sum up to as many requests as are listed of it; if not, they are put
-# anew before they are used.
-delayed_cell = Table("delayed_cell", metadata, *_cell_columns(), Index("ix_delayed_cell_day_start", "day_start", "contract_id"))
-
-# How many standing events an account has in a quarter of an hour, whoever covers it; before 1980, at the instant itself. A bag of deltas.
-traffic = Table(
-    "traffic",
-    metadata,
-    Column("account", Name, nullable=False),
-    Column("quarter_start", Instant, nullable=False),
-    Column("requests", BigInteger, nullable=False),
-    Index("ix_traffic_quarter_start", "quarter_start"),
-)
-
-# The local days of a contract that these spans touch are computed from the events again before their cells are used.
-stale = Table(
-    "stale",
-    metadata,
-    Column("contract_id", Name, primary_key=True),
-    Column("spans", TSTZMULTIRANGE, nullable=False),
-)
-
-# What a settlement saw: one snapshot.
-run = Table(
-    "run",
-    metadata,
-    Column("run_id", BigInteger, Identity(always=True), primary_key=True),
-    Column("settled_at", Instant, nullable=False),
-    Column("author", Text, nullable=False),
-    Column("period", String(7), nullable=False),
-    Column("batches", INT8MULTIRANGE, nullable=False),
-    Column("voids", BigInteger, nullable=False),
-    Column("intervals", ARRAY(Text), nullable=False),
-    Column("contracts", JSONB, nullable=False, comment="content hash of each version seen, by contract and version"),
-    Column("timezone_data", Text, nullable=False),
-)
-
-# The draft of a contract's period: replaced by each settle until the period is closed.
-settlement = Table(
-    "settlement",
-    metadata,
-    Column("contract_id", Name, primary_key=True),
-    Column("period", String(7), primary_key=True),
-    Column("run_id", BigInteger, ForeignKey("run.run_id"), nullable=False),
-    Column("state", Text, CheckConstraint("state in ('provisional', 'draft')", name="state"), nullable=False),
-    Column("digest", String(64), nullable=False, comment="of the cells and percentiles it was computed from"),
-    Column("day_starts", ARRAY(Instant), nullable=False),
-    Column("document", Text, nullable=False, comment="the JSON of specification section 9, canonical"),
-)
-
-# What kind of database this is. One row.
-ledger = Table(
-    "ledger",
-    metadata,
-    Column("only", Boolean, CheckConstraint('"only"', name="only"), primary_key=True, server_default="true"),
-    Column("is_test", Boolean, nullable=False, comment="LEDGER_NOW is honoured and documents say TEST"),
 )

@@ -1,0 +1,125 @@
+"""What the closed months of contracts carry into a month that is settled: adjustments and the balance of credit.
+
+Takes a fresh snapshot and periods, gives what each carries in. Source: specification, section 8, "Late events, voids, corrections after the
+close"; decision record adjustments.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from ledger.contract.scalar import currency_digits
+from ledger.rating.rated_period import RatedPeriod
+from ledger.settlement.adjustments import NO_ADJUSTMENTS, Adjustments, ClosedMonth, adjust, difference_lines
+from ledger.settlement.calendar import month_days
+from ledger.settlement.period import Period, contract_period, period_without_usage
+from ledger.settlement.settlement import Surroundings, settle
+from ledger.settlement.statement import ChangedAfterwards, InvoiceLine, Unrated, Unresolved
+from ledger.store.causes import causes_since
+from ledger.store.closings import ClosedPeriod, closed_periods, posted_lines
+from ledger.store.connection import Connection
+from ledger.store.contracts import StoredVersion
+from ledger.workflows.rate import rate_stored
+
+Settling = tuple[Sequence[StoredVersion], Period]  # all versions of a contract, and its period
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Carried:
+    """What a contract's closed months carry into its earliest open one. Of a later one it is not known before the month `waits_for` is
+    closed. `unrated` are requests of closed months that the contract does not know: nothing is adjusted, and nothing settled, before they
+    are seen to."""
+
+    adjustments: Adjustments = NO_ADJUSTMENTS
+    carried_in_minor: int = 0
+    waits_for: str | None = None
+    unrated: tuple[tuple[Period, tuple[Unrated, ...]], ...] = ()
+
+
+def carried_into(connection: Connection, settling: Sequence[Settling], settled_at: datetime) -> dict[str, Carried]:
+    """What is carried into each period, by contract, as is known in the snapshot, in which no closed month of them may be stale."""
+    closed = closed_periods(connection, [period.last.id for _, period in settling])
+    waiting = {period.last.id: _waits_for(closed.get(period.last.id, ()), *one) for one in settling for period in [one[1]]}
+    open_now = [one for one in settling if waiting[one[1].last.id] is None]
+    rated = _rate_closed(connection, open_now, closed, settled_at)
+    return {
+        period.last.id: _carried(connection, (versions, period), closed.get(period.last.id, ()), rated[period.last.id], settled_at)
+        if waiting[period.last.id] is None
+        else Carried(waits_for=waiting[period.last.id])
+        for versions, period in settling
+    }
+
+
+def _waits_for(closed: Sequence[ClosedPeriod], versions: Sequence[StoredVersion], period: Period) -> str | None:
+    """The first month after the last closed one and before this in which the contract is in force; None without one, or a closed one."""
+    if not closed:
+        return None
+    contracts = [one.contract for one in versions]
+    return next((month for month in _months_between(closed[-1].period, period.name) if contract_period(contracts, month)), None)
+
+
+def _months_between(after: str, before: str) -> Iterator[str]:
+    _, first_on = month_days(after)
+    while (month := f"{first_on:%Y-%m}") < before:
+        yield month
+        _, first_on = month_days(month)
+
+
+def _rate_closed(
+    connection: Connection, settling: Sequence[Settling], closed: Mapping[str, Sequence[ClosedPeriod]], settled_at: datetime
+) -> dict[str, dict[str, RatedPeriod]]:
+    """The closed months of the contracts as they are rated now, by contract and month; a month at a time for all of them. A month in which
+    a contract is in force no more is left out."""
+    by_month: defaultdict[str, list[Period]] = defaultdict(list)
+    for versions, period in settling:
+        for one in closed.get(period.last.id, ()):
+            if terms := contract_period([version.contract for version in versions], one.period):
+                by_month[one.period].append(terms)
+    rated: dict[str, dict[str, RatedPeriod]] = {period.last.id: {} for _, period in settling}
+    for month, periods in by_month.items():
+        for contract_id, rated_now in rate_stored(connection, periods, settled_at).items():
+            rated[contract_id][month] = rated_now
+    return rated
+
+
+def _carried(
+    connection: Connection, settling: Settling, closed: Sequence[ClosedPeriod], rated: Mapping[str, RatedPeriod], settled_at: datetime
+) -> Carried:
+    versions, period = settling
+    if not closed:
+        return Carried()
+    unrated = tuple((one.judged.period, one.judged.unrated) for one in rated.values() if one.judged.unrated)
+    if unrated:
+        return Carried(unrated=unrated)
+    posted = posted_lines(connection, period.last.id)
+    months = []
+    for one in closed:
+        # A contract may cover nothing any more of a month that it was closed for.
+        terms = rated[one.period].judged.period if one.period in rated else period_without_usage(period.last, one.period)
+        month = ClosedMonth(
+            period=one.period,
+            end=terms.end,
+            invoice=one.number_text,
+            contract=terms.last,
+            posted=posted.get(one.period, ()),
+            now=_lines_now(rated[one.period]) if one.period in rated else (),
+        )
+        if difference_lines(month):
+            causes, total = causes_since(connection, terms, versions)
+            months.append(replace(month, causes=causes, causes_total=total))
+    digits = currency_digits(period.last.money.currency)
+    return Carried(adjustments=adjust(months, settled_at, digits), carried_in_minor=closed[-1].carried_out_minor)
+
+
+def _lines_now(rated: RatedPeriod) -> tuple[InvoiceLine, ...]:
+    """What the month comes to by itself, as if it were settled now."""
+    judged = rated.judged
+    surroundings = Surroundings(
+        state="closed",
+        contract_hashes={},
+        minor_digits=currency_digits(judged.period.last.money.currency),
+        unresolved=Unresolved(),
+        changed_afterwards=ChangedAfterwards(),
+    )
+    return settle(judged.period, judged.cells, judged.judgement, rated.refunded, rated.percentiles_us, surroundings).lines

@@ -1,0 +1,248 @@
+"""Closes a month: each draft that is still true becomes an issued document, with its number, journal, stored files and seal.
+
+One transaction a contract: a close that is killed leaves whole contracts, and the same command goes on. Source: specification, section 8;
+decision record issued-documents.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import quote
+
+import tzdata
+
+from ledger.documents.invoice import Issue, invoice_html
+from ledger.documents.journal_json import postings_to_json
+from ledger.documents.settlement_json import canonical_bytes, statement_to_json
+from ledger.errors import LedgerError
+from ledger.fault_point import fault_point
+from ledger.instant import instant_text
+from ledger.settlement.calendar import zone
+from ledger.settlement.journal import statement_postings
+from ledger.settlement.numbering import Series, number_text
+from ledger.settlement.statement import PostedLine, Statement
+from ledger.settlement.tax import tax_terms
+from ledger.store.closings import (
+    Closing,
+    IssuedDocument,
+    chain_head,
+    closings_of_period,
+    issued_file,
+    keep_closing,
+    next_number,
+    numbering_format,
+)
+from ledger.store.connection import Connection
+from ledger.store.contracts import keep_readings
+from ledger.store.database import Database
+from ledger.store.settle_lock import one_settlement_at_a_time
+from ledger.store.settlements import KeptDraft, keep_run, kept_drafts, remove_draft
+from ledger.workflows.freshen import fresh_snapshot
+from ledger.workflows.issued_files import write_issued
+from ledger.workflows.settle import contracts_to_settle, seen_versions, span_to_settle
+from ledger.workflows.statements import Stated, Stopped, know_stored, state_contracts
+from ledger.workflows.verify_cells import verify_cells
+
+# What a draft says of rows that wait and of changes after the month's end is issued as it is when the month is closed.
+NOT_COMPARED = ("unresolved", "changed_afterwards")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Closed:
+    """What `close` did: the documents issued, those that were issued before, the contracts that were not closed, and files written."""
+
+    period: str
+    issued: tuple[Closing, ...]
+    issued_before: tuple[Closing, ...]
+    stopped: tuple[Stopped, ...]
+    files: tuple[Path, ...]
+
+
+class NothingToClose(LedgerError):
+    """No contract has a draft of the month, and none has closed it."""
+
+
+def drafts_to_close(database: Database, period: str, contract_id: str | None = None) -> Sequence[KeptDraft]:
+    """The drafts that a close would issue, by contract, provisional ones among them. Raises NothingToClose if there is nothing to close or
+    closed."""
+    with database.begin() as connection:
+        drafts = kept_drafts(connection, period, contract_id)
+        if not drafts and not closings_of_period(connection, period, contract_id):
+            what = "no contract" if contract_id is None else f"contract {contract_id}"
+            raise NothingToClose(f"{what} has a draft of {period}", cure=f"settle first: ledger settle {period}", exit_code=1)
+        return drafts
+
+
+def close_period(
+    database: Database,
+    period: str,
+    *,
+    author: str,
+    output: Path | None,
+    contract_id: str | None = None,
+    on_contract: Callable[[str, int, int], None] = lambda contract_id, position, count: None,
+    on_waiting: Callable[[str], None] = lambda holder: None,
+) -> Closed:
+    """Closes the month of every contract that has a draft, or of one. Contracts that cannot be closed are reported and do not hold up the
+    others. What was closed before is left, and its files are written again."""
+    with database.begin() as connection:
+        keep_readings(connection)
+    with one_settlement_at_a_time(database, on_waiting):
+        drafts = drafts_to_close(database, period, contract_id)
+        proven = _Proven(database)
+        stopped = []
+        for position, draft in enumerate(drafts, start=1):
+            on_contract(draft.contract_id, position, len(drafts))
+            if problem := _close(database, period, draft, author, proven):
+                stopped.append(problem)
+        with database.begin() as connection:
+            closed = closings_of_period(connection, period, contract_id)
+        files = [] if output is None else write_issued(output / period, closed)
+    new = {draft.contract_id for draft in drafts}
+    return Closed(
+        period=period,
+        issued=tuple(one for one in closed if one.contract_id in new),
+        issued_before=tuple(one for one in closed if one.contract_id not in new),
+        stopped=tuple(stopped),
+        files=tuple(files),
+    )
+
+
+def _close(database: Database, period: str, draft: KeptDraft, author: str, proven: "_Proven") -> Stopped | None:
+    """Closes one contract's month in a transaction of its own, or says why not."""
+    contract_id, now = draft.contract_id, database.now()
+
+    def stopped(problem: str, cure: str) -> Stopped:
+        return Stopped(contract_id=contract_id, problem=problem, cure=cure)
+
+    if draft.state != "draft":
+        return stopped(f"its draft of {period} is provisional", f"settle it finally: ledger settle {period} --contract {contract_id}")
+    with fresh_snapshot(database, *span_to_settle(database, period, [contract_id]), [contract_id]) as connection:
+        to_settle = contracts_to_settle(connection, period, contract_id, now)
+        if to_settle.stopped:
+            return to_settle.stopped[0]
+        known = know_stored(connection, to_settle.settling, draft.settled_at)
+        if waits_for := known.carried[contract_id].waits_for:
+            return stopped(f"{waits_for} is not closed", f"close the months in order: ledger close {waits_for}")
+        stated = next(state_contracts(to_settle.settling, known, state="draft", is_test=database.is_test), None)
+        if isinstance(stated, Stopped):
+            return stated
+        if stated is None or not _is_as_drafted(draft, stated):
+            return stopped(
+                f"its draft of {period} is older than the data", f"settle again: ledger settle {period} --contract {contract_id}"
+            )
+        fault_point("close.after_compare")
+        if differing := proven.differing(contract_id, _months_of(stated.statement)):
+            return stopped(f"the sums kept of {', '.join(differing)} are not what its requests give", "see: ledger verify --cells")
+        run_id = keep_run(
+            connection,
+            period=period,
+            contract_hashes=seen_versions(to_settle.settling),
+            timezone_data=tzdata.__version__,
+            settled_at=draft.settled_at,
+            author=author,
+        )
+        _issue(connection, replace(stated, statement=replace(stated.statement, state="closed")), run_id, now, author)
+        fault_point("close.before_commit")
+    fault_point("close.after_commit")
+    return None
+
+
+def _is_as_drafted(draft: KeptDraft, stated: Stated) -> bool:
+    """Whether the draft says what a settlement would say now. A digest alone would not do: it is of events, and not of terms."""
+    before, now = (
+        {key: value for key, value in document.items() if key not in NOT_COMPARED}
+        for document in (json.loads(draft.document), json.loads(stated.document))
+    )
+    return bool(before == now and draft.digest == stated.digest and draft.day_starts == stated.day_starts)
+
+
+def _months_of(statement: Statement) -> set[str]:
+    """The months whose requests the money of the statement follows from."""
+    return {statement.period, *(line.of.period for line in statement.lines if line.of is not None)}
+
+
+class _Proven:
+    """Which kept cells are what their requests give: asked once for each month, since it reads all of them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._differing: dict[str, tuple[tuple[str, date], ...]] = {}
+
+    def differing(self, contract_id: str, months: set[str]) -> list[str]:
+        """The days of the contract in the months whose cells are not what their requests give."""
+        for month in sorted(months - set(self._differing)):
+            self._differing[month] = verify_cells(self._database, month).differing
+        return [day.isoformat() for month in sorted(months) for other, day in self._differing[month] if other == contract_id]
+
+
+def _issue(connection: Connection, stated: Stated, run_id: int, now: datetime, author: str) -> None:
+    """Numbers, seals and keeps a closed statement: all of it is committed together."""
+    statement, contract = stated.statement, stated.statement.contract
+    tax_id, issued_on = contract.parties.provider.tax_id, now.astimezone(zone(contract.calendar.timezone)).date()
+    series = Series.CREDIT_NOTE if statement.totals.total < 0 else Series.INVOICE
+    number = next_number(connection, tax_id, series, issued_on.year)
+    text = number_text(numbering_format(connection, tax_id, series), issued_on.year, number)
+    fault_point("close.after_number")
+    position, previous_seal = chain_head(connection, tax_id) or (0, None)
+    postings, digits = statement_postings(statement), statement.minor_digits
+    sealed = canonical_bytes(
+        {
+            "previous_seal": previous_seal,
+            "tax_id": tax_id,
+            "number": text,
+            "settlement": statement_to_json(statement),
+            "journal": postings_to_json(postings, digits),
+            "contract_hashes": {str(version): digest for version, digest in statement.contract_hashes.items()},
+        }
+    )
+    issue = Issue(number=text, issued_on=issued_on, seal=sha256(sealed).hexdigest(), previous_seal=previous_seal)
+    name = quote(contract.id, safe="")
+    document = IssuedDocument(
+        tax_id=tax_id,
+        series=series,
+        year=issued_on.year,
+        number=number,
+        number_text=text,
+        position=position + 1,
+        currency=contract.money.currency,
+        minor_digits=digits,
+        total_minor=statement.totals.total,
+        issued_at=now,
+        issued_on=issued_on,
+        author=author,
+        content=stated.document.decode(),
+        previous_seal=previous_seal,
+        seal=issue.seal,
+        sealed=sealed,
+        postings=postings,
+        files=(issued_file(f"{name}.html", invoice_html(statement, issue).encode()), issued_file(f"{name}.json", stated.document)),
+    )
+    terms = tax_terms(contract)
+    closing = Closing(
+        contract_id=contract.id,
+        period=statement.period,
+        run_id=run_id,
+        digest=stated.digest,
+        basis={"day_starts": [instant_text(start) for start in stated.day_starts]},
+        contract_hashes=statement.contract_hashes,
+        carried_out_minor=statement.totals.carried_out,
+        lines=tuple(PostedLine(line=line, tax=terms if line.of is None else line.of.tax) for line in statement.lines),
+        document=document,
+    )
+    keep_closing(connection, closing)
+    fault_point("close.after_keep")
+
+
+def reopen_period(database: Database, period: str, contract_id: str) -> None:
+    """Takes the draft of a contract's month back. Raises LedgerError if there is none, or the month is closed."""
+    with one_settlement_at_a_time(database), database.begin() as connection:
+        if closed := closings_of_period(connection, period, contract_id):
+            number = closed[0].document.number_text
+            cure = "correct what is wrong where it lies: the difference is adjusted in the month that is open"
+            raise LedgerError(f"{period} of {contract_id} is closed as {number}, and stays so", cure=cure, exit_code=1)
+        if not remove_draft(connection, contract_id, period):
+            raise LedgerError(f"contract {contract_id} has no draft of {period}", cure="see: ledger status", exit_code=1)

@@ -1,0 +1,94 @@
+"""Closed periods that are whole, as they are kept: one line each unless given, numbered and sealed as the ones before them demand."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from hashlib import sha256
+
+from ledger.documents.settlement_json import canonical_bytes
+from ledger.settlement.journal import Posting
+from ledger.settlement.numbering import Series, number_text
+from ledger.settlement.statement import InvoiceLine, LineKind, PostedLine, TaxTerms
+from ledger.store.closings import Closing, IssuedDocument, chain_head, issued_file, next_number, numbering_format
+from ledger.store.connection import Connection
+from ledger.store.settlements import keep_run
+
+TAX_ID = "91310000TEST"
+TAX = TaxTerms(rate=Decimal("0.06"), credits_outside_scope=False)
+USAGE = InvoiceLine(
+    kind=LineKind.USAGE,
+    version=1,
+    model="deepseek-v4",
+    variant=None,
+    queue="standard",
+    forfeited=False,
+    band="fast",
+    token="input",
+    quantity=1_000_000,
+    rate=Decimal("2.00"),
+    multiplier=Decimal("2.0"),
+    amount_minor=400,
+)
+ISSUED_AT = datetime(2026, 12, 31, 16, 30, tzinfo=UTC)
+
+
+def kept_run(connection: Connection, period: str = "2026-05") -> int:
+    """A run that saw what is there."""
+    return keep_run(connection, period=period, contract_hashes={}, timezone_data="2026a", settled_at=ISSUED_AT, author="test")
+
+
+def whole_closing(
+    connection: Connection,
+    period: str,
+    lines: Sequence[PostedLine] = (PostedLine(line=USAGE, tax=TAX),),
+    *,
+    contract_id: str = "acme",
+    tax_id: str = TAX_ID,
+    issued_on: date = date(2027, 1, 1),
+    run_id: int | None = None,
+) -> Closing:
+    """A period that can be closed next, not yet kept; without tax, so that its total is the sum of its lines."""
+    total_minor = sum(posted.line.amount_minor for posted in lines)
+    series, year = Series.CREDIT_NOTE if total_minor < 0 else Series.INVOICE, issued_on.year
+    number = next_number(connection, tax_id, series, year)
+    position, seal = chain_head(connection, tax_id) or (0, None)
+    printed = number_text(numbering_format(connection, tax_id, series), year, number)
+    carried_out_minor = max(-total_minor, 0)
+    amounts = {"net": total_minor, "total": total_minor, "carried_out": carried_out_minor}
+    totals = {name: format(Decimal(f"{amount_minor}e-2"), "f") for name, amount_minor in amounts.items()}
+    content = {"contract": contract_id, "period": period, "state": "closed", "currency": "CNY", "totals": totals}
+    sealed = canonical_bytes({"previous_seal": seal, "tax_id": tax_id, "number": printed, "settlement": content})
+    document = IssuedDocument(
+        tax_id=tax_id,
+        series=series,
+        year=year,
+        number=number,
+        number_text=printed,
+        position=position + 1,
+        currency="CNY",
+        minor_digits=2,
+        total_minor=total_minor,
+        issued_at=ISSUED_AT,
+        issued_on=issued_on,
+        author="test",
+        content=canonical_bytes(content).decode(),
+        previous_seal=seal,
+        seal=sha256(sealed).hexdigest(),
+        sealed=sealed,
+        postings=(
+            Posting(account="receivable", amount_minor=total_minor, memo="due"),
+            Posting(account="revenue", amount_minor=-total_minor, memo="usage"),
+        ),
+        files=(issued_file("invoice.html", b"<p>\xe5\x8f\x91\xe7\xa5\xa8"), issued_file("settlement.json", canonical_bytes(content))),
+    )
+    return Closing(
+        contract_id=contract_id,
+        period=period,
+        run_id=kept_run(connection, period) if run_id is None else run_id,
+        digest="0" * 64,
+        basis={"day_starts": {period: ["2026-04-30T16:00:00Z"]}},
+        contract_hashes={1: "a" * 64, 12: "b" * 64},
+        carried_out_minor=carried_out_minor,
+        lines=tuple(lines),
+        document=document,
+    )
