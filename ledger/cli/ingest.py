@@ -10,16 +10,17 @@ from pathlib import Path
 
 import click
 
-from ledger.cli.options import author_option, echo_json, format_option, parsed
+from ledger.cli.options import author_option, echo_json, format_option, parsed, said
 from ledger.cli.output import echo, wrapped
 from ledger.cli.unknown import unknown_texts
 from ledger.contract.scalar import parse_duration
 from ledger.ingest.event_rules import Reason
 from ledger.ingest.given import Asked, Given, instant_us
+from ledger.ingest.implausible import Implausible
 from ledger.ingest.loader import Summary
 from ledger.ingest.mapping import Role
 from ledger.ingest.spend_log_table import is_url
-from ledger.instant import instant_of, instant_text
+from ledger.instant import instant_of, instant_text, second_text
 from ledger.printable import brief, printable
 from ledger.store.database import open_database
 from ledger.workflows.ingest import CHECKED_ROWS, ENDINGS, FileReport, IngestOptions, check_files
@@ -71,13 +72,19 @@ def _file_name(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--check", is_flag=True, help=f"Only show what would happen to the first {CHECKED_ROWS:,} rows of each file.")
 @click.option("--name", metavar="NAME", callback=_file_name, help="What the one file is called, such as standard input's.")
 @click.option("--again", is_flag=True, help="Load content that was loaded under another mapping, name, or other options.")
+@click.option(
+    "--revive",
+    metavar="REASON",
+    callback=said,
+    help="Requests of the files that were withdrawn for this reason (ledger void --reason) count again, as the files say them.",
+)
 @author_option
 @format_option
 @click.pass_obj
 def ingest(
     url: str | None, paths: tuple[str, ...], mapping: Path | None, source: str | None, account: str | None,
-    model: str | None, start: int | None, step: int | None, strict: bool, check: bool, name: str | None, again: bool, author: str,
-    output_format: str,
+    model: str | None, start: int | None, step: int | None, strict: bool, check: bool, name: str | None, again: bool,
+    revive: str | None, author: str, output_format: str,
 ) -> None:  # fmt: skip
     """Load telemetry: CSV, JSON Lines, a JSON array or Parquet, plain, .gz or .zst; folders; - is standard input.
 
@@ -89,7 +96,9 @@ def ingest(
     if mapping and source:
         raise click.UsageError("name either --mapping or --source")
     given = Given(account=account, model=model, start_us=start, step_us=step)
-    options = IngestOptions(mapping=mapping, source=source, given=given, again=again, name=name)
+    options = IngestOptions(mapping=mapping, source=source, given=given, again=again, revive=revive, name=name)
+    if check and revive is not None:
+        raise click.UsageError("--revive is for a load: --check does not know what is withdrawn")
     if name is not None and (len(paths) != 1 or is_url(paths[0]) or Path(paths[0]).is_dir()):
         raise click.UsageError("--name is for one file, or for standard input")
     if check:
@@ -141,14 +150,24 @@ def _progress() -> Iterator[tuple[Callable[[str, int], None], Callable[[int], No
 
 
 def _warn(reports: list[FileReport]) -> None:
-    """Say which files could not be read, and in one line which columns nobody reads."""
+    """Say which files could not be read or have a wrong unit by the look of them, and in one line which columns nobody reads."""
     for report in reports:
         if report.error:
             echo(report.error.text, err=True)
+        if report.summary.implausible:
+            echo(printable(_implausible_words(report.path, report.summary.implausible)), err=True)
     ignored = sorted({name for report in reports for name in report.ignored})
     if ignored:
         more = f" and {len(ignored) - SHOWN_COLUMNS:,} more" if len(ignored) > SHOWN_COLUMNS else ""
         echo(f"warning: ignored the columns {', '.join(map(brief, ignored[:SHOWN_COLUMNS]))}{more}", err=True)
+
+
+def _implausible_words(path: str, found: Implausible) -> str:
+    """Seconds that are read as milliseconds lie in 1970: nothing is billed there, and nobody would see it."""
+    at, more = instant_of(found.received_us), found.rows - 1
+    others = f", and so {'is 1 row' if more == 1 else f'are {more:,} rows'} more" if more else ""
+    unit = "is the unit of received_at right in the mapping (epoch_s, epoch_ms, ...)?"
+    return f"warning: {path}:{found.line}: received_at is in the year {at:%Y} ({second_text(at)}){others}; {unit}"
 
 
 def _print_text(reports: list[FileReport], total: Summary, *, check: bool) -> None:
@@ -210,6 +229,11 @@ def _next_steps(report: FileReport, *, check: bool) -> Iterator[str]:
     same, differing = report.repeated
     if same + differing:
         yield f"{same + differing:,} have the id of an earlier row: {same:,} identical (duplicates), {differing:,} differing (conflicts)"
+    if report.summary.revived:
+        yield f"{report.summary.revived:,} of the new ones were withdrawn, and count again"
+    for reason, count in report.summary.withdrawn.most_common():
+        rows = "1 row is of a request" if count == 1 else f"{count:,} rows are of requests"
+        yield f"{rows} withdrawn before, and not billed; --revive {shlex.quote(reason)} lets them count again as this file says them"
     if not check:
         yield from _in_quarantine(report)
     if report.role is Role.GATEWAY and waiting and not check:
@@ -274,12 +298,18 @@ def _report_json(report: FileReport) -> dict[str, object]:
     shown["error"] = report.error.message if report.error else None
     shown["cure"] = report.error.cure if report.error else None
     shown["kept"] = report.summary.kept
+    shown["implausible"] = _implausible_json(report.summary.implausible)
+    shown |= {"revived": report.summary.revived, "withdrawn": dict(report.summary.withdrawn.most_common())}
     if report.sample or report.refused_rows:
         shown |= {"waiting": report.waiting, "unseen": report.unseen}
         shown["repeated"] = dict(zip(("identical", "differing"), report.repeated, strict=True))
         shown["events"] = [_event_json(row) for row in report.sample]
         shown["refused_rows"] = [{"line": line, "reason": reason, "detail": detail} for line, reason, detail in report.refused_rows]
     return shown
+
+
+def _implausible_json(found: Implausible | None) -> dict[str, object] | None:
+    return None if found is None else {"line": found.line, "received_at": _instant(found.received_us), "rows": found.rows}
 
 
 def _event_json(row: dict[str, object]) -> dict[str, object]:

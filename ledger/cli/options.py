@@ -14,9 +14,9 @@ from ledger.workflows.author import author_name
 LARGEST_ID = 2**63 - 1
 
 
-def said(ctx: click.Context, param: click.Parameter, value: str) -> str:
-    """A text that must say something."""
-    if not value.strip():
+def said(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A text that must say something, if it is given."""
+    if value is not None and not value.strip():
         raise click.BadParameter("say why: what stands there is shown to whoever asks later", ctx, param)
     return value
 

@@ -18,6 +18,7 @@ import duckdb
 
 from ledger.ingest.event_rules import OBSERVATION_NAMES, Reason, define_macros, judge
 from ledger.ingest.given import Asked
+from ledger.ingest.implausible import Implausible, find_implausible
 from ledger.ingest.kept_fields import fields_select
 from ledger.ingest.mapped_columns import filled_name, mapped_select
 from ledger.ingest.mapping import Role
@@ -63,6 +64,7 @@ class Chunk:
     filled: dict[Asked, int]
     earliest_us: int | None
     latest_us: int | None
+    implausible: Implausible | None
     connection: duckdb.DuckDBPyConnection
     folder: Path  # of its own
     stored: str = _IS_EVENT  # which rows of `judged` are, as a condition
@@ -308,6 +310,7 @@ class Judge:
         kinds = connection.execute("SELECT skipped, count(*) FROM mapped GROUP BY skipped").fetchall() if mapping.skip else []
         skipped = Counter({kind: count for kind, count in kinds if kind is not None})
         refused = connection.execute("SELECT reason, count(*) FROM judged WHERE reason IS NOT NULL GROUP BY reason").fetchall()
+        refused_by_reason = Counter({Reason(reason): count for reason, count in refused})
         stored = _IS_OBSERVATION if mapping.observations else _IS_EVENT
         totals = connection.execute(
             f"SELECT count(*) FILTER (event_clock_clamped), min(received_us), max(received_us) FROM judged WHERE {stored}"  # noqa: S608
@@ -317,8 +320,11 @@ class Judge:
         for asked in mapping.fills:
             [(filled[asked],)] = connection.table("judged").filter(filled_name(asked)).aggregate("count(*)").fetchall()
         return Chunk(
-            number=cut.number, first=cut.first, last=cut.last, refused=Counter({Reason(reason): count for reason, count in refused}),
+            number=cut.number, first=cut.first, last=cut.last, refused=refused_by_reason,
             skipped=skipped, clamped=totals[0], filled=filled, earliest_us=totals[1], latest_us=totals[2], connection=connection,
             folder=cut.folder, stored=stored,
+            implausible=find_implausible(
+                connection, stored=stored, earliest_us=totals[1], has_future=refused_by_reason[Reason.FUTURE] > 0, now_us=self.now_us
+            ),
             identifying_stem=file_stem(self.records.name) if mapping.is_identified_by_file else None,
         )  # fmt: skip

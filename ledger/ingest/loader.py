@@ -21,6 +21,7 @@ from ledger.fault_point import fault_point
 from ledger.ingest.chunk import Chunk, Cut, Judge
 from ledger.ingest.event_rules import Reason
 from ledger.ingest.given import Asked
+from ledger.ingest.implausible import Implausible
 from ledger.ingest.known_content import committed_chunks
 from ledger.ingest.mapping import Role
 from ledger.ingest.reading.record_file import RecordFile
@@ -45,6 +46,8 @@ from ledger.store.forming import form_requests, mark_formed
 from ledger.store.observations import add_observations, fates_of_observations, stage_observations
 from ledger.store.pairing import lock_joins, pair_observations
 from ledger.store.quarantine import add_refused, count_added
+from ledger.store.revivals import change_revived, revive_staged, withdrawn_staged
+from ledger.store.withdrawals import lock_all_requests
 
 CHUNK_ROWS = 100_000  # LEDGER_CHUNK_ROWS sets another number
 MOST_CHUNK_ROWS = 10**9
@@ -59,7 +62,8 @@ class Summary:
     `skipped` are no requests, by the mapping's names for them. `merged` became part of a request that has another row, or wait for one.
     `joined` are requests, not rows: they have the figures of their engines now, and had none before. Instants are those of stored rows.
     `kept` counts the refused and the conflicting ones that quarantine did not have yet: rows of which the same is kept stand there once.
-    `filled` are the rows that took what the command line gives to those that have none, none of them included.
+    `filled` are the rows that took what the command line gives to those that have none, none of them included. `revived` of the new ones
+    are requests that were withdrawn and count again; `withdrawn` are rows of requests that stay so, by the reason why.
     """
 
     read: int = 0
@@ -75,6 +79,9 @@ class Summary:
     filled: dict[Asked, int] = field(default_factory=dict)
     earliest_us: int | None = None
     latest_us: int | None = None
+    implausible: Implausible | None = None
+    revived: int = 0
+    withdrawn: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: "Summary") -> None:
         """Count the other one in."""
@@ -91,6 +98,9 @@ class Summary:
         self.filled |= {asked: self.filled.get(asked, 0) + count for asked, count in other.filled.items()}
         self.earliest_us = min((at for at in (self.earliest_us, other.earliest_us) if at is not None), default=None)
         self.latest_us = max((at for at in (self.latest_us, other.latest_us) if at is not None), default=None)
+        self.implausible = self.implausible.with_later(other.implausible) if self.implausible else other.implausible
+        self.revived += other.revived
+        self.withdrawn += other.withdrawn
 
     def check(self) -> None:
         """Assert that it adds up."""
@@ -114,19 +124,26 @@ class ChunkUpkeep(Protocol):
 def load_file(
     database: Database, records: RecordFile, *, author: str, upkeep: Callable[[Chunk], ChunkUpkeep],
     on_chunk: Callable[[Chunk], None] | None = None, on_progress: Callable[[int], None] | None = None, again: bool = False,
-    chunk_rows: int | None = None,
+    revive: str | None = None, chunk_rows: int | None = None,
 ) -> Summary:  # fmt: skip
     """Load every record of the file, and let what is computed from events follow: `upkeep` is asked for each chunk.
 
     `on_chunk` sees each chunk while it is stored, in a thread beside; `on_progress` hears of rows stored; `again` allows content that was
-    loaded in another way.
+    loaded in another way; requests that were withdrawn for the reason `revive` count again, as the file says them. Raises LedgerError if
+    that is asked of halves of requests.
     """
+    if revive is not None and records.mapping.observations:
+        raise LedgerError(
+            f"{records.name}: the rows of {records.mapping.name} are halves of requests, and --revive brings back whole ones",
+            cure="ledger correct ID --revive --set ... does it for one request",
+        )
     chunk_rows = chunk_rows or _chunk_rows()
     with database.begin() as connection:
         committed = committed_chunks(connection, records, chunk_rows=chunk_rows, again=again)
     if len(committed) == -(-records.records // chunk_rows):
         committed = {}  # complete: everything is looked at again
-    loader = _Loader(database=database, records=records, author=author, chunk_rows=chunk_rows, again=again)
+    loader = _Loader(database=database, records=records, author=author, chunk_rows=chunk_rows, again=again, revive=revive)
+    loader.through_staging = True if revive is not None else None
     summary, judge = Summary(), Judge(records, now_us=since_1970_us(database.now()))
 
     def cut_next(number: int) -> Cut:
@@ -205,6 +222,7 @@ class _Loader:
     author: str
     chunk_rows: int
     again: bool
+    revive: str | None
     has_stored: bool = False  # a chunk of this load is committed
     through_staging: bool | None = None  # not known before the first chunk
     batch_ids: dict[int, int] = field(default_factory=dict)  # of chunks whose events are written already
@@ -234,7 +252,7 @@ class _Loader:
         return Summary(
             read=batch.read, new=batch.new, duplicate=batch.duplicate, conflict=batch.conflict, refused=+refused,
             skipped=chunk.skipped.copy(), merged=batch.merged, clamped=batch.clamped, joined=batch.requests_joined, kept=added,
-            filled=chunk.filled, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+            filled=chunk.filled, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us, implausible=chunk.implausible,
         )  # fmt: skip
 
     def store(self, chunk: Chunk, upkeep: ChunkUpkeep, computed: "Future[None]") -> Summary:
@@ -270,14 +288,20 @@ class _Loader:
             return self._store_observations(connection, chunk, batch_id, self.records.mapping.observations.role)
         inserted: Inserted | None = None
         conflicts: list[tuple[int, str]] = []
+        revived, withdrawn = 0, Counter[str]()
         if self.through_staging:
             computed.result()
+            if self.revive is not None:
+                lock_all_requests(connection)
             with chunk.event_stream(batch_id=None) as stream:
                 stage_events(connection, stream)
             fault_point("ingest.after_copy")
+            if self.revive is not None:
+                revived = revive_staged(connection, batch_id, self.revive)
+            withdrawn.update(withdrawn_staged(connection))
             duplicates = unstage_duplicates(connection)
             inserted = insert_staged(connection, batch_id)
-            new = inserted.count
+            new = inserted.count + revived
             if new + duplicates < chunk.events:
                 conflicts = staged_conflicts(connection)
         else:
@@ -290,15 +314,17 @@ class _Loader:
         summary = Summary(
             read=chunk.read, new=new, duplicate=chunk.events - new - len(conflicts), conflict=len(conflicts), refused=chunk.refused.copy(),
             skipped=chunk.skipped.copy(), clamped=chunk.clamped, filled=chunk.filled, earliest_us=chunk.earliest_us,
-            latest_us=chunk.latest_us,
+            latest_us=chunk.latest_us, implausible=chunk.implausible, revived=revived, withdrawn=withdrawn,
         )  # fmt: skip
         self._store_counts(connection, chunk, batch_id, summary)
         if chunk.refused or conflicts:
             with chunk.refused_stream(conflicts) as stream:
                 told, summary.kept = add_refused(connection, stream, batch_id)
             assert told == chunk.refused.total() + len(conflicts), (told, chunk.refused, len(conflicts))
-        if new:
-            some = inserted.events() if inserted is not None and new < chunk.events else None
+        if revived:
+            change_revived(connection)
+        if new > revived:
+            some = inserted.events() if inserted is not None and inserted.count < chunk.events else None
             upkeep.follow(connection, None if some is None else [(account, request_id) for account, request_id, _ in some])
         return summary
 
@@ -318,7 +344,7 @@ class _Loader:
         summary = Summary(
             read=chunk.read, new=fates.new, duplicate=fates.duplicate, conflict=len(fates.conflicts), refused=+refused,
             skipped=chunk.skipped.copy(), merged=fates.merged, clamped=chunk.clamped, joined=joined,
-            filled=chunk.filled, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+            filled=chunk.filled, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us, implausible=chunk.implausible,
         )  # fmt: skip
         self._store_counts(connection, chunk, batch_id, summary)
         if refused or fates.conflicts:

@@ -67,12 +67,14 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestOptions:
-    """How to read: a mapping file or a built-in source by name (neither: found by the columns), and what the files do not say."""
+    """How to read: a mapping file or a built-in source by name (neither: found by the columns), and what the files do not say.
+    Requests that were withdrawn for the reason `revive` count again."""
 
     mapping: Path | None = None
     source: str | None = None
     given: Given = field(default_factory=Given)
     again: bool = False
+    revive: str | None = None
     name: str | None = None  # of the one file, in place of its own
 
 
@@ -99,7 +101,8 @@ def ingest(
                 on_file(name, records.records)
             names.take()
             summary = load_file(
-                database, records, author=author, upkeep=upkeep.of, on_chunk=names.look_at, on_progress=on_progress, again=options.again
+                database, records, author=author, upkeep=upkeep.of, on_chunk=names.look_at, on_progress=on_progress, again=options.again,
+                revive=options.revive,
             )
             reports.append(
                 FileReport(
@@ -134,7 +137,7 @@ def check_files(paths: list[str], options: IngestOptions) -> list[FileReport]:
             is_gateway = records.mapping.role is Role.GATEWAY
             summary = Summary(
                 read=chunk.read, new=chunk.events, refused=chunk.refused, skipped=chunk.skipped, clamped=chunk.clamped,
-                filled=chunk.filled, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us,
+                filled=chunk.filled, earliest_us=chunk.earliest_us, latest_us=chunk.latest_us, implausible=chunk.implausible,
             )  # fmt: skip
             reports.append(
                 FileReport(
