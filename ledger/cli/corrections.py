@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from ledger.cli.drafts import tell_outdated
 from ledger.cli.options import author_option, echo_json, format_option, instant, pass_database, said, settings
 from ledger.cli.output import echo
 from ledger.ingest.file_state import standard_input
@@ -86,6 +87,7 @@ def void(
         else:
             outcome = "withdrawn" if done.now else "was withdrawn before"
             echo(printable(f"{done.account} {done.request_id}: revision {done.revision} {outcome}"))
+        tell_outdated(database, [done.account])
         return
     if not (dry_run or yes or _can_ask()):
         raise click.UsageError("there is no terminal to ask on: look with --dry-run, then say --yes")
@@ -102,6 +104,7 @@ def void(
             ctx.exit(1 if look.requests else 0)
         withdrawn = void_many(database, chosen, reason=reason, author=author, expected=look)
     _show(withdrawn, output_format, dry_run=False)
+    tell_outdated(database, {one.account for one in withdrawn.groups})
 
 
 @click.command()
@@ -146,14 +149,15 @@ def correct(
                 "settled_conflicts": list(done.conflicts),
             }
         )
-        return
-    echo(printable(f"{done.account} {done.request_id}: revision {done.revision} added"))
-    if done.revived:
-        echo("  it was withdrawn, and counts again")
-    for name, (before, after) in done.changes.items():
-        echo(printable(f"  {name}: {'none' if before is None else before} -> {'none' if after is None else after}"))
-    if done.conflicts:
-        echo(f"  settles the rows in conflict {', '.join(map(str, done.conflicts))}")
+    else:
+        echo(printable(f"{done.account} {done.request_id}: revision {done.revision} added"))
+        if done.revived:
+            echo("  it was withdrawn, and counts again")
+        for name, (before, after) in done.changes.items():
+            echo(printable(f"  {name}: {'none' if before is None else before} -> {'none' if after is None else after}"))
+        if done.conflicts:
+            echo(f"  settles the rows in conflict {', '.join(map(str, done.conflicts))}")
+    tell_outdated(database, [done.account])
 
 
 def _can_ask() -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from ledger.cli.drafts import outdated_texts
 from ledger.cli.options import author_option, echo_json, format_option, parsed, said
 from ledger.cli.output import echo, wrapped
 from ledger.cli.unknown import unknown_texts
@@ -101,11 +102,13 @@ def ingest(
         raise click.UsageError("--revive is for a load: --check does not know what is withdrawn")
     if name is not None and (len(paths) != 1 or is_url(paths[0]) or Path(paths[0]).is_dir()):
         raise click.UsageError("--name is for one file, or for standard input")
+    outdated: list[str] = []
     if check:
         reports = check_files(list(paths), options)
     else:
         with open_database(url) as database, _progress() as (on_file, on_progress):
             reports = ingest_files(database, list(paths), options, author=author, on_file=on_file, on_progress=on_progress)
+            outdated = outdated_texts(database) if any(one.summary.new or one.summary.joined for one in reports) else []
     total = Summary()
     for report in reports:
         total.add(report.summary)
@@ -115,6 +118,8 @@ def ingest(
         echo_json({"files": [_report_json(report) for report in reports], "total": _summary_json(total), **_unknown_json(unknown)})
     else:
         _print_text(reports, total, check=check)
+    for text in outdated:
+        echo(text, err=True)
     refused = total.refused.total() + total.conflict > 0
     if not reports:
         echo(f"warning: no file in {', '.join(paths)} has an ending that is read: {', '.join(ENDINGS)}", err=True)

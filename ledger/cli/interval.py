@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ledger.cli.drafts import tell_outdated
 from ledger.cli.options import author_option, duration_option, echo_json, format_option, parsed, pass_database, span_options
 from ledger.cli.output import echo
 from ledger.cli.output_file import check_output, force_option
@@ -40,6 +41,8 @@ def add(database: Database, file: Path, dry_run: bool, author: str) -> None:
     for place in done.empty:
         echo(f"warning: {place}: an interval without length: no request is received in it", err=True)
     echo(f"{done.read} read, {done.new} {'would be ' if dry_run else ''}new")
+    if done.new and not dry_run:
+        tell_outdated(database)
 
 
 @click.command("list", epilog="\b\nExample:\n  ledger interval list --kind circuit_breaker --node gpu-17 --from 2026-05-01T00:00:00+08:00")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ledger.cli.drafts import tell_outdated
 from ledger.cli.kept_apart import apart_json, apart_lines
 from ledger.cli.options import author_option, echo_json_each, format_option, pass_database, said, settings
 from ledger.cli.output import echo
@@ -95,6 +96,8 @@ def requeue(
         hint_account(database, wanted)
     if dry_run:
         echo("dry run: nothing was written", err=True)
+    elif outcomes[ACCEPTED]:
+        tell_outdated(database)
     if set(outcomes) - {ACCEPTED, DUPLICATE, SKIPPED, RESOLVED}:
         ctx.exit(1)
 

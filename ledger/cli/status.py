@@ -7,6 +7,7 @@ from datetime import datetime
 
 import click
 
+from ledger.cli.drafts import outdated_words
 from ledger.cli.options import echo_json, format_option, pass_database
 from ledger.documents.number import grouped_count
 from ledger.documents.text_table import Line, Span, Style, Table, write_lines
@@ -19,6 +20,7 @@ from ledger.store.unmet import LOOKED_AT
 from ledger.workflows.named_request import request_command
 from ledger.workflows.status import Status, ledger_status
 
+SHOWN_MONTHS = 4  # of those that wait to be computed again
 _EVERY_LOAD, _SOME_LOADS = ("read", "new", "duplicate", "refused", "conflict"), ("skipped", "merged", "joined")
 
 
@@ -45,16 +47,17 @@ def status(database: Database, output_format: str) -> None:
 def _lines(found: Status) -> Iterator[Line]:
     yield (Span("1 request" if found.requests == 1 else f"{grouped_count(found.requests)} requests", Style.BOLD),)
     if found.months:
-        table = Table("Account", "Month", ">Requests", ">Without a contract")
+        table = Table("Account", "Month (UTC)", ">Requests", ">Without a contract")
         for one in found.months:
             table.add_row(printable(one.account), one.month, grouped_count(one.requests), _figure(one.unassigned))
         yield from table.lines()
     yield from _waiting(found)
     if found.drafts:
         yield from _headed("Settled periods")
-        table = Table("Contract", "Month", "State", "Settled at")
+        table = Table("Contract", "Month", "State", "Settled at", "")
         for draft in found.drafts:
-            table.add_row(printable(draft.contract), draft.period, draft.state, second_text(draft.settled_at))
+            since = Span(outdated_words(draft), Style.YELLOW) if draft.is_outdated else ""
+            table.add_row(printable(draft.contract), draft.period, draft.state, second_text(draft.settled_at), since)
         yield from table.lines()
     if found.loads:
         yield from _headed("Last loads, each time a file was loaded")
@@ -101,12 +104,21 @@ def _waiting(found: Status) -> Iterator[Line]:
     if found.unapproved:
         table.add_row("contract versions to be approved", grouped_count(found.unapproved), "ledger contract list --unapproved")
     for one in found.not_fresh:
-        span = f", {one.start:%Y-%m-%d} to {one.end:%Y-%m-%d}" if one.start and one.end else ""
-        what = "spans to compute again" if one.spans else "days whose cold starts are not ranked"
-        how = f"by the next ledger settle{span}"
-        table.add_row(f"{printable(one.contract)}: {what}", grouped_count(one.spans or one.unranked_days), how)
+        contract = printable(one.contract)
+        if one.spans:
+            what, how = f"{contract}: spans to compute again", f"by ledger settle {_some_of(one.months)}; unknown models show then"
+            table.add_row(what, grouped_count(one.spans), how, style=Style.YELLOW)
+        else:
+            how = "by the next ledger settle of their month"
+            table.add_row(f"{contract}: days whose cold starts are not ranked", grouped_count(one.unranked_days), how)
     lines = list(table.lines())[1:]
     yield from lines or [(Span("  nothing"),)]
+
+
+def _some_of(months: Sequence[str]) -> str:
+    """The first of the months, and how many more there are."""
+    more = len(months) - SHOWN_MONTHS
+    return ", ".join(months[:SHOWN_MONTHS]) + (f" and {more} later month{'' if more == 1 else 's'}" if more > 0 else "")
 
 
 def _why(first_id: str, account: str | None = None) -> str:

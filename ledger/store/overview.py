@@ -47,16 +47,6 @@ class FileLoaded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DraftOfPeriod:
-    """A settled period, and when that was."""
-
-    contract: str
-    period: str
-    state: str
-    settled_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Unjoined:
     """Requests of engines whose figures are in no gateway's request: `alone` have none, `since` is when the first of them was received;
     `kept_apart` have one, are not joined with it, and nobody has decided about it; `first_apart` is the least of their ids, as engines say
@@ -122,14 +112,4 @@ def last_loads(connection: Connection) -> list[FileLoaded]:
         "AND NOT EXISTS (SELECT FROM resubmission WHERE resubmission.batch_id = batch.batch_id)) of_load "
         "GROUP BY content_sha256, mapping, mapping_sha256, chunk_rows, load ORDER BY max(batch_id) DESC LIMIT %(most)s",
         {"looked_at": _LOOKED_AT, "most": SHOWN_LOADS},
-    )
-
-
-def drafts(connection: Connection) -> list[DraftOfPeriod]:
-    """The settled periods, by contract and period."""
-    return fetch_as(
-        connection,
-        DraftOfPeriod,
-        "SELECT contract_id AS contract, settlement.period, state, settled_at FROM settlement JOIN run USING (run_id) "
-        "ORDER BY contract_id, settlement.period",
     )

@@ -3,17 +3,19 @@
 Source: specification, section 9.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from ledger.instant import MICROSECOND
+from ledger.settlement.calendar import zone
 from ledger.store.cells import stale_spans, unranked_days
 from ledger.store.database import Database
+from ledger.store.drafts import DraftOfPeriod, drafts
 from ledger.store.overview import (
-    DraftOfPeriod,
     FileLoaded,
     MonthOfAccount,
     Unjoined,
-    drafts,
     last_loads,
     months_of_accounts,
     unjoined_requests,
@@ -30,12 +32,14 @@ CONFLICT = "conflict"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotFresh:
     """Of a contract, what the next settlement computes again first: spans of time, from the first to the end of the last of them, and days
-    whose cold starts have to be ranked."""
+    whose cold starts have to be ranked. `months` are those of the spans, local to the contract: until they are computed again, nobody
+    knows of all models and queues in them whether the contract has them."""
 
     contract: str
     spans: int
     start: datetime | None
     end: datetime | None
+    months: tuple[str, ...]
     unranked_days: int
 
 
@@ -72,6 +76,7 @@ def ledger_status(database: Database) -> Status:
         conflicts = waiting.pop(CONFLICT, 0)
         spans, unranked = stale_spans(connection), unranked_days(connection, None, FIRST, LAST)
         versions = listed_versions(connection)
+        zones = {one.stored.contract.id: one.stored.contract.calendar.timezone for one in versions}
         return Status(
             months=tuple(months_of_accounts(connection)), quarantine=waiting, conflicts=conflicts, unjoined=unjoined_requests(connection),
             unrated=tuple(unrated_in_months(connection, [one.stored.contract for one in versions], spans)),
@@ -79,9 +84,22 @@ def ledger_status(database: Database) -> Status:
             not_fresh=tuple(
                 NotFresh(
                     contract=contract, spans=len(spans.get(contract, ())), start=spans[contract][0][0] if contract in spans else None,
-                    end=spans[contract][-1][1] if contract in spans else None, unranked_days=sum(one == contract for one, _ in unranked),
+                    end=spans[contract][-1][1] if contract in spans else None,
+                    months=_months(spans.get(contract, ()), zones[contract]), unranked_days=sum(one == contract for one, _ in unranked),
                 )
                 for contract in sorted({*spans, *(one for one, _ in unranked)})
             ),
             drafts=tuple(drafts(connection)), loads=tuple(last_loads(connection)),
         )  # fmt: skip
+
+
+def _months(spans: Sequence[tuple[datetime, datetime]], timezone: str) -> tuple[str, ...]:
+    """The local months that the spans touch, in order."""
+    found: set[str] = set()
+    for start, end in spans:
+        first, last = (one.astimezone(zone(timezone)) for one in (start, end - MICROSECOND))
+        number = first.year * 12 + first.month - 1
+        while number <= last.year * 12 + last.month - 1:
+            found.add(f"{number // 12:04}-{number % 12 + 1:02}")
+            number += 1
+    return tuple(sorted(found))
