@@ -46,6 +46,7 @@ def _told(done: Demo, output: Path) -> str:
         f"May 2026 is settled: {_loaded(done)}, {len(done.contracts)} contracts.",
         "",
         *(f"  {_result(statement, width)}" for statement in done.settled.statements),
+        *(f"  and {warning}" for warning in done.settled.warnings),
         "",
         "The invoices (open them in a browser, or print them):",
         "",
@@ -91,4 +92,5 @@ def _loaded(done: Demo) -> str:
 def _result(statement: Statement, width: int) -> str:
     contract = statement.contract
     amount = currency_amount(statement.totals.total, statement.minor_digits, contract.money.currency)
-    return f"{contract.parties.customer.name:{width}}  {amount:>14}  {outcome_words(statement)}"
+    requests = f"{grouped_count(statement.events.total)} requests"
+    return f"{contract.parties.customer.name:{width}}  {requests:>15}  {amount:>14}  {outcome_words(statement)}"

@@ -234,6 +234,9 @@ def _next_steps(report: FileReport, *, check: bool) -> Iterator[str]:
     same, differing = report.repeated
     if same + differing:
         yield f"{same + differing:,} have the id of an earlier row: {same:,} identical (duplicates), {differing:,} differing (conflicts)"
+    lacking = report.summary.refused[Reason.MISSING_FIELD]
+    if lacking and lacking == report.summary.read and report.role is not Role.ENGINE and Asked.ACCOUNT not in report.given:
+        yield from _without_account(report, check=check)
     if report.summary.revived:
         yield f"{report.summary.revived:,} of the new ones were withdrawn, and count again"
     for reason, count in report.summary.withdrawn.most_common():
@@ -252,6 +255,16 @@ def _next_steps(report: FileReport, *, check: bool) -> Iterator[str]:
         yield "where several share a trace or header, nobody can tell whose they are, and they go on waiting"
     if report.summary.conflict:
         yield "conflict: stored with other content under the same request_id; `ledger quarantine list --reason conflict` shows in what"
+
+
+def _without_account(report: FileReport, *, check: bool) -> Iterator[str]:
+    """Of a file all of whose rows lack something: what is done about a log of one customer, which does not say whose it is."""
+    if check:
+        yield "if it is the account that they lack: --account NAME, where all are of one customer"
+    else:
+        rows = f"--file {shlex.quote(report.name)} --refused-for missing_field"
+        command = f"ledger quarantine requeue {rows} --set account=NAME --reason TEXT"
+        yield f"if it is the account that they lack, and all are of one customer: `{command}`"
 
 
 def _in_quarantine(report: FileReport) -> Iterator[str]:

@@ -240,6 +240,10 @@ def _history_lines(history: RowHistory) -> Iterator[str]:
             yield from (printable(line) for line in apart_lines(history.apart, waiting_id=row.quarantine_id))
         if history.unmet:
             yield from (printable(line) for line in unmet_lines(history.unmet, waiting_id=row.quarantine_id))
+        for account in history.stored_for:
+            yield printable(f"  a request of this id is stored for {account}, by another load; if the row says the same, this resolves it:")
+            given = "" if row.account else f"--set account={shlex.quote(account)} "
+            yield printable(f"    ledger quarantine requeue {row.quarantine_id} {given}--reason TEXT")
         yield from (printable(f"  {step}") for step in _next_steps(row))
 
 
@@ -267,6 +271,7 @@ def _history_json(history: RowHistory) -> dict[str, object]:
         "refused_by": row.loaded_by,
         "kept_apart": apart_json(history.apart),
         "unmet": unmet_json(history.unmet),
+        "stored_for": list(history.stored_for),
         "sent_in_again": [
             {
                 "at": instant_text(again.at),

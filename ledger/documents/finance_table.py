@@ -38,7 +38,16 @@ def warnings_of(statement: Statement) -> list[str]:
         "changes made after the period had ended": sum(afterwards),
     }
     found = [f"{words}: {grouped_count(count)}" for words, count in counted.items() if count]
+    if not events.total:
+        found.insert(0, f"no request in the month: is its telemetry loaded?{_minimum_words(statement)}")
     return [*found, "an alert of the error budget is due"] if statement.budget.alert else found
+
+
+def _minimum_words(statement: Statement) -> str:
+    """What is charged of a month without a request."""
+    if not statement.totals.true_up:
+        return ""
+    return f" The minimum is charged all the same, {_amount(statement, statement.totals.true_up)} {statement.contract.money.currency}"
 
 
 def _commands(statement: Statement) -> Iterator[str]:
@@ -70,6 +79,7 @@ def _lines(statements: Sequence[Statement]) -> Iterator[Line]:
     if len(statements) > 1:
         yield _line("All contracts", Style.BOLD)
         yield from _summary(statements).lines()
+        yield from _counted_once(statements)
     if not statements:
         yield _line("No contract is in force in this period.")
 
@@ -224,7 +234,7 @@ def _summary(statements: Sequence[Statement]) -> Table:
     for statement in statements:
         contract, totals, unresolved = statement.contract, statement.totals, statement.unresolved
         currency, digits = contract.money.currency, statement.minor_digits
-        waiting = unresolved.conflicts + unresolved.quarantined + unresolved.unassigned + unresolved.unjoined
+        waiting = unresolved.conflicts + unresolved.quarantined + unresolved.unjoined
         table.add_row(
             contract.id,
             printable(contract.parties.customer.name),
@@ -234,6 +244,19 @@ def _summary(statements: Sequence[Statement]) -> Table:
             grouped_count(waiting),
         )
     return table
+
+
+def _counted_once(statements: Sequence[Statement]) -> Iterator[Line]:
+    """What waits and is no contract's own, so that nobody adds it up."""
+    unassigned = max(one.unresolved.unassigned for one in statements)
+    if unassigned:
+        yield _line(f"  Besides, {_requests(unassigned)} of accounts that no contract covers.", Style.YELLOW)
+    if sum(one.unresolved.quarantined > 0 for one in statements) > 1:
+        yield _line("  A row whose account or instant cannot be read counts for every contract.", Style.DIM)
+
+
+def _requests(count: int) -> str:
+    return "1 request is" if count == 1 else f"{grouped_count(count)} requests are"
 
 
 def _line(text: str, style: Style = Style.PLAIN) -> Line:

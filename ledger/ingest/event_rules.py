@@ -95,10 +95,15 @@ def _bad_text(names: tuple[str, ...]) -> tuple[Rule, ...]:
 
 
 def _missing_field(names: tuple[str, ...]) -> tuple[Rule, ...]:
-    return (
-        *(Rule(condition=f"{name} IS NULL", detail=f"'{name} is empty'") for name in names),
-        Rule(condition="received_at_text IS NULL AND received_at_value IS NULL", detail="'received_at is empty'"),
-    )
+    missing = {name: f"{name} IS NULL" for name in names} | {"received_at": "received_at_text IS NULL AND received_at_value IS NULL"}
+    return (Rule(condition=" OR ".join(f"({one})" for one in missing.values()), detail=_are_empty(missing)),)
+
+
+def _are_empty(missing: dict[str, str]) -> str:
+    """All names whose conditions hold: who repairs a row has to know them at once."""
+    named = ", ".join(f"CASE WHEN {condition} THEN '{name}' END" for name, condition in missing.items())
+    count = " + ".join(f"({condition})::INTEGER" for condition in missing.values())
+    return f"concat_ws(' and ', {named}) || CASE WHEN {count} > 1 THEN ' are empty' ELSE ' is empty' END"
 
 
 _BAD_INSTANT = (
@@ -156,12 +161,12 @@ _CACHED_EXCEEDS_INPUT = (
         detail="'cached_input_tokens is ' || cached_input_tokens || ' of ' || coalesce(input_tokens::VARCHAR, 'no') || ' input_tokens'",
     ),
 )
-_USAGE_MISSING = tuple(
+_USAGE_MISSING = (
     Rule(
-        condition=f"coalesce(status, 200) BETWEEN 200 AND 299 AND {name} IS NULL",
-        detail=f"'{name} is empty, with status ' || coalesce(status, 200)",
-    )
-    for name in ("input_tokens", "output_tokens")
+        condition="coalesce(status, 200) BETWEEN 200 AND 299 AND (input_tokens IS NULL OR output_tokens IS NULL)",
+        detail=_are_empty({name: f"{name} IS NULL" for name in ("input_tokens", "output_tokens")})
+        + " || ', with status ' || coalesce(status, 200)",
+    ),
 )
 _INCONSISTENT_TIMING = (
     Rule(

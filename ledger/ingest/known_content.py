@@ -6,6 +6,7 @@ file's name identifies would be new ones under another name: nobody wants either
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 
 from ledger.errors import LedgerError
 from ledger.ingest.given import Asked, Given
@@ -37,7 +38,18 @@ def committed_chunks(connection: Connection, records: RecordFile, *, chunk_rows:
 
 def _refuse_other_reading(records: RecordFile, then: Batch) -> None:
     mapping = records.mapping
-    account = mapping.given.account if then.given is None else Given.of_texts(then.given).account
+    given = mapping.given if then.given is None else Given.of_texts(then.given)
+    if then.mapping == mapping.name and (lacked := _lacked(given, mapping.given)):
+        options = " ".join(f"--set {asked}={shlex.quote(value)}" for asked, value in lacked.items())
+        rows = f"--file {shlex.quote(then.source)} --refused-for missing_field"
+        command = f"ledger quarantine requeue {rows} {options} --reason TEXT --dry-run"
+        raise LedgerError(
+            f"{records.name}: this content was loaded {_other_reading(then, mapping)}; {_load(then)}",
+            cure=f"its rows without {' and '.join(lacked)} were refused, and nothing was billed of them: they wait in quarantine\n"
+            f"  {command} shows what they would be\n"
+            "  --again loads the file once more, and leaves those rows in quarantine",
+        )
+    account = given.account
     are_others = account != mapping.given.account or (mapping.is_identified_by_file and file_stem(then.source) != file_stem(records.name))
     raise LedgerError(
         f"{records.name}: this content was loaded {_other_reading(then, mapping)}; {_load(then)}",
@@ -45,6 +57,15 @@ def _refuse_other_reading(records: RecordFile, then: Batch) -> None:
         if are_others
         else "rows of one id that the two read differently will be conflicts, and those of another id new; --again loads it all the same",
     )
+
+
+def _lacked(before: Given, now: Given) -> dict[Asked, str]:
+    """What is given now to rows that have none, and was not then: such rows were refused. Empty if anything else differs."""
+    if replace(before, account=now.account, model=now.model) != now:
+        return {}
+    if any(one not in (None, other) for one, other in ((before.account, now.account), (before.model, now.model))):
+        return {}
+    return {asked: value for asked, value in now.shown().items() if asked not in before.shown()}
 
 
 def _refuse_other_name(records: RecordFile, then: Batch) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from ledger.errors import LedgerError
+from ledger.ingest.event_rules import Reason
 from ledger.store.connection import Connection
 from ledger.store.database import Database
+from ledger.store.events import latest_revisions
 from ledger.store.kept_apart import KeptApart, apart_of_waiting
 from ledger.store.quarantine import RefusedRow, RowFilter, RowState, Share, count_refused, each_refused, known_ids, resolve
 from ledger.store.resubmissions import Resubmission, resubmissions_of
@@ -20,12 +22,14 @@ NAMED = 10
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowHistory:
     """A row in quarantine, and each time it was sent in again. `apart`: it is a gateway's that waits, has the engine's half beside it, and
-    is not joined with it; `unmet`: an engine's record with its ids is elsewhere."""
+    is not joined with it; `unmet`: an engine's record with its ids is elsewhere. `stored_for` are accounts of which a request of its id is
+    stored, by another load than this one; of a row in conflict it is not looked for."""
 
     row: RefusedRow
     resubmissions: tuple[Resubmission, ...]
     apart: KeptApart | None
     unmet: Unmet | None
+    stored_for: tuple[str, ...]
 
 
 def list_quarantine(database: Database, wanted: RowFilter, *, most: int | None = None) -> Iterator[RefusedRow]:
@@ -63,7 +67,14 @@ def row_history(database: Database, quarantine_id: int) -> RowHistory:
             resubmissions=tuple(resubmissions_of(connection, quarantine_id)),
             apart=apart_of_waiting(connection, row.row_sha256),
             unmet=unmet_of_waiting(connection, row.row_sha256),
+            stored_for=_stored_for(connection, row),
         )
+
+
+def _stored_for(connection: Connection, row: RefusedRow) -> tuple[str, ...]:
+    if row.request_id is None or row.resolution is not None or row.reason == Reason.CONFLICT:
+        return ()
+    return tuple(one.account for one in latest_revisions(connection, row.request_id, row.account))
 
 
 def dismiss_rows(database: Database, wanted: RowFilter, *, reason: str, author: str, dry_run: bool = False) -> list[int]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -24,7 +24,9 @@ from ledger.workflows.requeue import RESOLVED, Requeue, Requeued
 from ledger.workflows.reread import Mappings, alike
 from ledger.workflows.unknown import UnknownNames
 
-COLUMNS = (REPAIR_ID, "reason", "detail", *CANONICAL_COLUMNS)
+# What is repaired most stands first; of durations there are many columns.
+_DURATIONS = tuple(chain.from_iterable(DURATION_COLUMNS.values()))
+COLUMNS = (REPAIR_ID, "reason", "detail", *(name for name in CANONICAL_COLUMNS if name not in _DURATIONS), *_DURATIONS)
 
 T = TypeVar("T")
 

@@ -40,6 +40,25 @@ def test_a_month_without_requests_says_so(cases: Path) -> None:
     assert "nan" not in text.lower()
 
 
+def test_a_month_without_requests_is_warned_of_with_the_minimum_that_it_costs(cases: Path) -> None:
+    empty = build_statement(*read_case(cases / "no-traffic"))
+    free, charged = (replace(empty, totals=replace(empty.totals, true_up=minor)) for minor in (0, 1_000_000))
+    assert warnings_of(free)[0] == "no request in the month: is its telemetry loaded?"
+    assert "loaded? The minimum is charged all the same, 10,000.00 " in warnings_of(charged)[0]
+    assert not any("no request" in one for one in warnings_of(build_statement(*read_case(cases / "edges"))))
+
+
+def test_the_summary_counts_what_is_no_contracts_own_once(cases: Path) -> None:
+    both = [build_statement(*read_case(cases / case)) for case in ("money-jpy", "money-kwd")]
+    waiting = [replace(one, unresolved=Unresolved(conflicts=2, quarantined=1, unassigned=4)) for one in both]
+    summary = shown(*waiting).split("All contracts\n")[1]
+    assert [line.split()[-1] for line in summary.splitlines()[1:3]] == ["3", "3"]
+    assert "Besides, 4 requests are of accounts that no contract covers." in summary
+    assert "A row whose account or instant cannot be read counts for every contract." in summary
+    clean = shown(*[replace(one, unresolved=Unresolved()) for one in both]).split("All contracts\n")[1]
+    assert "Besides" not in clean and "A row" not in clean
+
+
 def test_several_contracts_end_with_a_summary(cases: Path) -> None:
     yen, dinar = (build_statement(*read_case(cases / case)) for case in ("money-jpy", "money-kwd"))
     summary = shown(yen, dinar).split("All contracts\n")[1]
@@ -57,7 +76,9 @@ def test_what_waits_for_somebody_and_what_changed_afterwards_is_a_warning(cases:
         unresolved=Unresolved(conflicts=1, quarantined=2, unassigned=3, unjoined=4),
         changed_afterwards=ChangedAfterwards(voids=1, corrections=1, intervals=3),
     )
-    counts = [warning.rsplit(": ", 1)[1] for warning in warnings_of(statement)]
+    without_requests, *others = warnings_of(statement)
+    assert without_requests.startswith("no request in the month")
+    counts = [warning.rsplit(": ", 1)[1] for warning in others]
     assert counts == ["1", "2", "3", "4", "5"]
     assert all(f"! {warning}" in shown(statement) for warning in warnings_of(statement))
     seen = [line.strip() for line in shown(statement).splitlines() if line.startswith("    see: ")]

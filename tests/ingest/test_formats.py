@@ -163,7 +163,7 @@ SPECIMENS: dict[str, tuple[Given, str | None, Outcome]] = {
                 ("obs-6", "northwind", "deepseek-v4", "2026-05-06 02:17:01", None, None, 21, 0, 5, 200),
             ],
             {
-                10: "usage_missing: input_tokens is empty, with status 200",
+                10: "usage_missing: input_tokens and output_tokens are empty, with status 200",
                 11: "negative_duration: elapsed_us(startTime, endTime) is '-200000', which is negative",
                 12: "bad_number: input_tokens is 'CHARACTERS', expected a whole number",
                 13: "bad_text: the record is not a JSON object",
@@ -227,7 +227,7 @@ SPECIMENS: dict[str, tuple[Given, str | None, Outcome]] = {
                 ("gen-2", "acme-bank", "deepseek/deepseek-v4", "2026-05-06 02:15:31", *NONE, 0, None, 499),
                 ("gen-4", "acme-bank", "deepseek/deepseek-v4", "2026-05-06 02:15:33", None, None, 5, 0, 0, 500),
             ],
-            {3: "usage_missing: input_tokens is empty, with status 200"},
+            {3: "usage_missing: input_tokens and output_tokens are empty, with status 200"},
         ),
     ),
     "vllm-bench.json": (

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -98,6 +100,38 @@ def test_a_load_under_one_of_several_known_ways_adds_nothing(trace: Path, run_le
     assert "--again loads all of it, as new requests that are billed besides those" in refused.stderr
     assert load(run_ledger, trace, "--account", "other", "--again") == counts(read=10, new=10)
     assert load(run_ledger, trace) == counts(read=10, duplicate=10)
+
+
+def test_a_file_whose_rows_lacked_an_account_is_not_called_billed_and_its_rows_are_sent_in_with_one(
+    tmp_path: Path, run_ledger: Run, query: Query
+) -> None:
+    file = write_rows(tmp_path / "log.csv", [row(account="", request_id="a"), row(account="", request_id="b")])
+    first = run_ledger("ingest", file)
+    told = "`ledger quarantine requeue --file log.csv --refused-for missing_field --set account=NAME --reason TEXT`"
+    assert f"if it is the account that they lack, and all are of one customer: {told}" in first.stdout
+    assert "--account NAME" in run_ledger("ingest", "--check", file).stdout
+    refused = run_ledger("ingest", "--account", "our bank", file)
+    assert (refused.exit_code, "billed besides" in refused.stderr) == (1, False)
+    assert "its rows without account were refused, and nothing was billed of them: they wait in quarantine" in refused.stderr
+    command = re.findall(r"^  ledger (quarantine requeue .+) --dry-run shows", refused.stderr, re.MULTILINE)[0]
+    assert run_ledger(*shlex.split(command)).exit_code == 0
+    assert query("SELECT account, request_id FROM event ORDER BY 2") == [
+        {"account": "our bank", "request_id": "a"}, {"account": "our bank", "request_id": "b"},
+    ]  # fmt: skip
+
+
+def test_a_row_whose_request_came_by_another_load_says_so_and_what_resolves_it(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+    file = write_rows(tmp_path / "log.csv", [row(account="", request_id="a")])
+    run_ledger("ingest", file)
+    assert "is stored for" not in run_ledger("quarantine", "show", "1").stdout
+    run_ledger("ingest", "--account", "our bank", "--again", file)
+    shown = run_ledger("quarantine", "show", "1").stdout
+    assert "a request of this id is stored for our bank, by another load; if the row says the same, this resolves it:" in shown
+    assert json.loads(run_ledger("quarantine", "show", "1", "--format", "json").stdout)["stored_for"] == ["our bank"]
+    command = re.findall(r"^    ledger (quarantine requeue .+)$", shown, re.MULTILINE)[0]
+    assert run_ledger(*shlex.split(command)).stdout == "1 is stored already\n"
+    assert query("SELECT resolution FROM quarantine") == [{"resolution": "requeued"}]
+    assert query("SELECT count(*) FROM event") == [{"count": 1}]
 
 
 def test_folders_and_endings_are_no_part_of_a_name(trace: Path, run_ledger: Run) -> None:

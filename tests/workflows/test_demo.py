@@ -29,8 +29,9 @@ def test_the_demo_tells_two_totals_and_where_the_invoices_are_whatever_the_clock
     result = CliRunner().invoke(cli, ["demo", "--output", str(output)], env={"LEDGER_NOW": "2026-05-10T00:00:00Z"}, prog_name="ledger")
     assert result.exit_code == 0, result.output
     assert "(75,744 requests, 2 duplicates, 3 set aside)" in result.stdout
-    assert re.search(r"Acme Bank Co\. +CNY\s7,832\.99 +9 of 300 hours missed: 3 forgiven, 6 refunded", result.stdout)
-    assert re.search(r"Northwind Retail Ltd +GBP\s240\.00 +1 of 31 days missed: 1 forgiven", result.stdout)
+    assert re.search(r"Acme Bank Co\. +55,741 requests +CNY\s7,832\.99 +9 of 300 hours missed: 3 forgiven, 6 refunded", result.stdout)
+    assert re.search(r"Northwind Retail Ltd +19,999 requests +GBP\s240\.00 +1 of 31 days missed: 1 forgiven", result.stdout)
+    assert "\n  and no contract covers the requests of trial-0417 (4); " in result.stdout  # 55,741 + 19,999 + 4
     for name in ("acme-bank-llm", "northwind-retail-llm"):
         invoice = output / "2026-05" / f"{name}.html"
         assert invoice.as_uri() in result.stdout

@@ -205,6 +205,22 @@ def test_rows_are_dismissed_by_ids_and_by_filters(tmp_path: Path, run_ledger: Ru
     assert json.loads(done.stdout) == {"dry_run": False, "dismissed": [10 - one - two - three], "resolved_before": []}
 
 
+def test_a_row_that_lacks_several_fields_says_all_of_them_and_what_is_repaired_most_stands_first(tmp_path: Path, run_ledger: Run) -> None:
+    lines = ["acme,a,m,2026-05-06T10:00:00Z,1,,", "acme,,,2026-05-06T10:00:00Z,1,1,1", ",,,,1,1,1", "acme,b,m,2026-05-06T10:00:00Z,1,4,"]
+    run_ledger("ingest", write_rows(tmp_path / "rows.csv", lines))
+    table = run_ledger("quarantine", "export", "--output", "-").stdout
+    assert {one["detail"] for one in exported(table)} == {
+        "input_tokens and output_tokens are empty, with status 200",
+        "request_id and model are empty",
+        "account and request_id and model and received_at are empty",
+        "output_tokens is empty, with status 200",
+    }
+    assert table.splitlines()[0].replace('"', "").split(",")[:10] == [
+        "quarantine_id", "reason", "detail", "account", "request_id", "model", "received_at",
+        "input_tokens", "cached_input_tokens", "output_tokens",
+    ]  # fmt: skip
+
+
 def test_a_row_of_another_mapping_is_shown_in_canonical_columns_and_read_as_before(tmp_path: Path, run_ledger: Run, rows_of: Query) -> None:
     mapping = tmp_path / "gateway.yaml"
     mapping.write_text(MAPPING)
