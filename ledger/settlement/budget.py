@@ -16,7 +16,7 @@ from ledger.settlement.windows import BreachedWindow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetNow:
-    """A contract's budget at `now` in its local month `period`, which runs. If requests are `unrated`, no window can be judged."""
+    """A contract's budget at `now` in its local month `period`. If requests are `unrated`, no window can be judged."""
 
     contract_id: str
     customer: str

@@ -1,4 +1,4 @@
-"""Budget: how much of its error budget each contract has used in the month that runs, from the windows that have ended.
+"""Budget: how much of its error budget each contract has used in the month that runs, or in another, from the windows that have ended.
 
 Takes an open database and gives a `BudgetNow` per contract; settles nothing. Source: specification, sections 7 and 9.
 """
@@ -16,18 +16,18 @@ from ledger.workflows.in_force import contracts_in_force
 from ledger.workflows.rate import judge_stored
 
 
-def budgets_now(database: Database, *, contract_id: str | None = None) -> list[BudgetNow]:
-    """The budget of each contract in force in the local month that runs, or of the one, by id."""
+def budgets_now(database: Database, *, period: str | None = None, contract_id: str | None = None) -> list[BudgetNow]:
+    """The budget of each contract in force in the local month `period` (None: in that which runs), or of the one, by id."""
     now = database.now()
     with database.begin() as connection:
         keep_readings(connection)
-    months = months_anywhere(now)
+    months = months_anywhere(now) if period is None else [period]
     start, end = month_anywhere(months[0])[0], month_anywhere(months[-1])[1]
     with fresh_snapshot(database, start, end, None if contract_id is None else [contract_id]) as connection:
         in_force = [terms for month in months for _, terms in contracts_in_force(connection, month, contract_id)]
-        running = [terms for terms in in_force if terms.start <= now < terms.end]
-        judged = judge_stored(connection, running, now)
-    budgets = [_budget_now(terms, judged[terms.last.id], now) for terms in running]
+        chosen = [terms for terms in in_force if period is not None or terms.start <= now < terms.end]
+        judged = judge_stored(connection, chosen, now)
+    budgets = [_budget_now(terms, judged[terms.last.id], now) for terms in chosen]
     return sorted(budgets, key=lambda one: one.contract_id)
 
 

@@ -44,6 +44,18 @@ def budgets(run_ledger: RunLedger) -> Callable[..., list[dict[str, Any]]]:
     return run
 
 
+def test_a_month_that_is_over_is_shown_when_it_is_named(
+    month: Callable[..., None], budgets: Callable[..., list[dict[str, Any]]], run_ledger: RunLedger
+) -> None:
+    month([request(1, "2026-05-06T10:00:00+08:00", 400_000)])
+    after = "2026-07-01T00:00:00Z"
+    assert budgets(after)[0]["period"] == "2026-07"
+    (told,) = budgets(after, "2026-05", exit_code=3)
+    assert (told["period"], told["budget"]) == ("2026-05", {"allowed": 3, "used": 0, "refunded": 1, "alert": True})
+    nobody = run_ledger("budget", "2020-01", now=after)
+    assert (nobody.exit_code, "no contract is in force in 2020-01" in nobody.stderr) == (1, True)
+
+
 def test_the_json_says_what_was_used_and_of_what(month: Callable[..., None], budgets: Callable[..., list[dict[str, Any]]]) -> None:
     month([request(1, "2026-05-06T10:00:00+08:00"), request(2, "2026-05-06T11:00:00+08:00", 150_000)])
     assert budgets("2026-05-20T00:00:00Z") == [
