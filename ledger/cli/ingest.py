@@ -161,10 +161,20 @@ def _warn(reports: list[FileReport]) -> None:
             echo(report.error.text, err=True)
         if report.summary.implausible:
             echo(printable(_implausible_words(report.path, report.summary.implausible)), err=True)
-    ignored = sorted({name for report in reports for name in report.ignored})
+    read = [report for report in reports if report.error is None]
+    ignored = sorted({name for report in read for name in report.ignored})
     if ignored:
         more = f" and {len(ignored) - SHOWN_COLUMNS:,} more" if len(ignored) > SHOWN_COLUMNS else ""
-        echo(f"warning: ignored the columns {', '.join(map(brief, ignored[:SHOWN_COLUMNS]))}{more}", err=True)
+        named = ", ".join(_with_files(name, read) for name in ignored[:SHOWN_COLUMNS])
+        echo(f"warning: ignored the columns {named}{more}", err=True)
+
+
+def _with_files(column: str, reports: list[FileReport]) -> str:
+    """The column, and which files have it if not all do: it may be misspelt in one of them."""
+    having = [report.path for report in reports if column in report.ignored]
+    if len(having) == len(reports):
+        return brief(column)
+    return f"{brief(column)} (of {having[0]}{f' and {len(having) - 1:,} more' if len(having) > 1 else ''})"
 
 
 def _implausible_words(path: str, found: Implausible) -> str:

@@ -1,6 +1,7 @@
 """`ledger quarantine list | show | dismiss`: look at refused rows, and say that some need nothing more."""
 
 import csv
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

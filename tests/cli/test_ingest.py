@@ -240,3 +240,10 @@ def test_a_load_and_a_check_say_how_many_rows_took_the_account_of_the_command_li
 def test_a_format_without_accounts_of_its_own_says_nothing_of_those_that_are_given() -> None:
     said = without_database("ingest", "--check", "--account", "a", "--model", "m", FORMATS / "azure-trace.csv").stdout
     assert "--account" not in said and "--model" not in said
+
+
+def test_a_column_that_is_ignored_in_some_files_alone_is_told_with_them(tmp_path: Path, run_ledger: RunLedger) -> None:
+    for name, more in (("a.csv", "note"), ("b.csv", "note,qeue"), ("c.csv", "note")):
+        write_rows(tmp_path / name, [row(request_id=name) + ",x" * len(more.split(","))], header=f"{HEADER},{more}")
+    told = run_ledger("ingest", "--check", tmp_path).stderr
+    assert told == f"warning: ignored the columns note, qeue (of {tmp_path / 'b.csv'})\n"
