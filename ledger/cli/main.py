@@ -52,6 +52,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "settle": ("ledger.cli.settle:settle", "Settle a month: price, judge, draft the invoices."),
     "close": ("ledger.cli.close:close", "Close a month: issue its invoices, for good."),
     "reopen": ("ledger.cli.close:reopen", "Take back the draft of a month that is not closed."),
+    "numbering set": ("ledger.cli.numbering:set_", "Say how the numbers of a provider's documents are written from now on."),
+    "numbering show": ("ledger.cli.numbering:show", "Show how numbers are written, and which was issued last."),
     "journal export": ("ledger.cli.journal:export", "Write what was issued as double entries for accounting software."),
     "journal chart": ("ledger.cli.journal:chart", "Print a chart of accounts to begin your own with."),
     "verify": ("ledger.cli.verify:verify", "Compute again what is kept, and compare."),
@@ -69,6 +71,7 @@ GROUPS: dict[str, str] = {
     "contract": "Write and check contract files, read them in plain words, put them into force.",
     "quarantine": "Look at refused rows, repair and resolve them.",
     "interval": "Record spans of time that the contracts speak of.",
+    "numbering": "Say how invoices and credit notes are numbered.",
     "journal": "Take what was issued over into accounting software.",
     "database": "Create, upgrade and look after the database.",
 }
@@ -78,6 +81,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "contract": ("ledger contract check acme-v1.yaml", "ledger contract add acme-v1.yaml", "ledger contract list"),
     "quarantine": ("ledger quarantine list --count", "ledger quarantine show 1"),
     "interval": ("ledger interval add breakers.csv", "ledger interval list --node gpu-17"),
+    "numbering": ("ledger numbering show",),
     "journal": ("ledger journal export --to csv 2026-06", "ledger journal chart > accounts.yaml"),
     "database": ("ledger database upgrade", "ledger --database postgresql://ledger@db.example/ledger database status"),
 }

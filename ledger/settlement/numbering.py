@@ -49,3 +49,12 @@ def number_text(number_format: str, year: int, number: int) -> str:
     'INV-2026-000041'
     """
     return _FIELD.sub(lambda field: f"{year:04}" if field[0] == "{year}" else f"{number:0{field[1] or 1}}", number_format)
+
+
+def beside_digits(text: str) -> str:
+    """What a format, or a number written by one, has beside digits. If that of two formats differs, they write no number alike.
+
+    >>> beside_digits("INV-{year}-{number:06}") == beside_digits("INV-2026-000041") == "INV--"
+    True
+    """
+    return re.sub("[0-9]", "", _FIELD.sub("", text))

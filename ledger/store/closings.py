@@ -15,9 +15,10 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from ledger.settlement.journal import Posting
-from ledger.settlement.numbering import DEFAULT_FORMATS, Series, format_problem
+from ledger.settlement.numbering import Series
 from ledger.settlement.statement import Adjusted, Cause, CauseKind, InvoiceLine, LineKind, PostedLine, TaxTerms
 from ledger.store.connection import Connection, column_list, driver_cursor, execute, fetch, fetch_as
+from ledger.store.numbering import lock_numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +107,7 @@ def next_number(connection: Connection, tax_id: str, series: Series, year: int) 
     """The number that the next document of the provider's series and year has, from 1. Nobody else is given one of this provider before the
     transaction ends, and one that is not used is given again. A snapshot taken before the lock may not see the last number: what it would
     issue is refused by the database."""
-    execute(connection, "SELECT pg_advisory_xact_lock(hashtext('ledger.issue'), hashtext(%(tax_id)s))", {"tax_id": tax_id})
+    lock_numbers(connection, tax_id)
     [(number,)] = fetch(
         connection,
         "SELECT coalesce(max(number), 0) + 1 FROM issued_document WHERE (tax_id, series, year) = (%(tax_id)s, %(series)s, %(year)s)",
@@ -123,27 +124,6 @@ def chain_head(connection: Connection, tax_id: str) -> tuple[int, str] | None:
         {"tax_id": tax_id},
     )
     return rows[0] if rows else None
-
-
-def numbering_format(connection: Connection, tax_id: str, series: Series) -> str:
-    """How the provider's numbers of the series are written."""
-    rows = fetch(
-        connection,
-        "SELECT format FROM numbering WHERE (tax_id, series) = (%(tax_id)s, %(series)s) ORDER BY numbering_id DESC LIMIT 1",
-        {"tax_id": tax_id, "series": series},
-    )
-    return rows[0][0] if rows else DEFAULT_FORMATS[series]
-
-
-def set_numbering(connection: Connection, tax_id: str, series: Series, number_format: str, *, set_at: datetime, author: str) -> None:
-    """From now on the provider's numbers of the series are written so; those that are issued stay. The format has no `format_problem`."""
-    assert format_problem(number_format) is None
-    execute(
-        connection,
-        "INSERT INTO numbering (tax_id, series, format, set_at, author) "
-        "VALUES (%(tax_id)s, %(series)s, %(format)s, %(set_at)s, %(author)s)",
-        {"tax_id": tax_id, "series": series, "format": number_format, "set_at": set_at, "author": author},
-    )
 
 
 def keep_closing(connection: Connection, closing: Closing) -> None:

@@ -33,11 +33,11 @@ from ledger.store.closings import (
     issued_file,
     keep_closing,
     next_number,
-    numbering_format,
 )
 from ledger.store.connection import Connection
 from ledger.store.contracts import keep_readings
 from ledger.store.database import Database
+from ledger.store.numbering import numbering_format
 from ledger.store.settle_lock import one_settlement_at_a_time
 from ledger.store.settlements import KeptDraft, keep_run, kept_drafts, remove_draft
 from ledger.workflows.freshen import fresh_snapshot

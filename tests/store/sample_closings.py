@@ -9,8 +9,9 @@ from ledger.documents.settlement_json import canonical_bytes
 from ledger.settlement.journal import Posting
 from ledger.settlement.numbering import Series, number_text
 from ledger.settlement.statement import InvoiceLine, LineKind, PostedLine, TaxTerms
-from ledger.store.closings import Closing, IssuedDocument, chain_head, issued_file, next_number, numbering_format
+from ledger.store.closings import Closing, IssuedDocument, chain_head, issued_file, next_number
 from ledger.store.connection import Connection
+from ledger.store.numbering import numbering_format
 from ledger.store.settlements import keep_run
 
 TAX_ID = "91310000TEST"

@@ -21,12 +21,11 @@ from ledger.store.closings import (
     issued_files,
     keep_closing,
     next_number,
-    numbering_format,
     posted_lines,
-    set_numbering,
 )
 from ledger.store.connection import fetch
 from ledger.store.database import Database
+from ledger.store.numbering import numbering_format, set_numbering
 from ledger.store.settlements import Draft, keep_drafts
 from tests.store.sample_closings import ISSUED_AT, TAX, TAX_ID, USAGE, kept_run, whole_closing
 

@@ -10,9 +10,10 @@ from psycopg.types.json import Jsonb
 
 from ledger.settlement.journal import Posting
 from ledger.settlement.numbering import Series
-from ledger.store.closings import Closing, IssuedDocument, keep_closing, set_numbering
+from ledger.store.closings import Closing, IssuedDocument, keep_closing
 from ledger.store.connection import Query, execute, fetch
 from ledger.store.database import Database
+from ledger.store.numbering import set_numbering
 from tests.store.sample_closings import ISSUED_AT, TAX_ID, kept_run, whole_closing
 
 TABLES = ("issued_document", "closing", "invoice_line", "journal_posting", "issued_file", "numbering", "run")
