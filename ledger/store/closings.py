@@ -126,24 +126,29 @@ def chain_head(connection: Connection, tax_id: str) -> tuple[int, str] | None:
     return rows[0] if rows else None
 
 
-def keep_closing(connection: Connection, closing: Closing) -> None:
-    """Issues the document and closes its period, whose draft is gone then. The end of the transaction checks that all of it is there."""
-    document, of_closing = closing.document, (closing.contract_id, closing.period)
+def keep_document(connection: Connection, document: IssuedDocument) -> None:
+    """Issues the document with its postings and files. What it is for comes in the same transaction, whose end checks that all is there."""
     of_document = (document.tax_id, document.number_text)
-    latest = fetch(connection, "SELECT max(period) FROM closing WHERE contract_id = %(contract_id)s", {"contract_id": closing.contract_id})
-    hashes = {str(version): content_sha256 for version, content_sha256 in closing.contract_hashes.items()}
     _insert(connection, "issued_document", _DOCUMENT, [tuple(getattr(document, name) for name in _DOCUMENT)])
-    figures = (closing.run_id, closing.digest, Jsonb(dict(closing.basis)), Jsonb(hashes), closing.carried_out_minor)
-    columns = ("previous_period", "run_id", "digest", "basis", "contract_hashes", "carried_out_minor")
-    _insert(connection, "closing", (*_OF_CLOSING, *_OF_DOCUMENT, *columns), [(*of_closing, *of_document, latest[0][0], *figures)])
-    lines = [(*of_closing, position, *_line_values(posted)) for position, posted in enumerate(closing.lines, start=1)]
-    _insert(connection, "invoice_line", (*_OF_CLOSING, "position", *_LINE), lines)
     postings = [
         (*of_document, position, one.account, one.amount_minor, one.memo) for position, one in enumerate(document.postings, start=1)
     ]
     _insert(connection, "journal_posting", (*_OF_DOCUMENT, "position", "account", "amount_minor", "memo"), postings)
     files = [(*of_document, one.name, one.content, one.sha256) for one in document.files]
     _insert(connection, "issued_file", (*_OF_DOCUMENT, "name", "content", "sha256"), files)
+
+
+def keep_closing(connection: Connection, closing: Closing) -> None:
+    """Issues the document and closes its period, whose draft is gone then."""
+    of_closing, of_document = (closing.contract_id, closing.period), (closing.document.tax_id, closing.document.number_text)
+    latest = fetch(connection, "SELECT max(period) FROM closing WHERE contract_id = %(contract_id)s", {"contract_id": closing.contract_id})
+    hashes = {str(version): content_sha256 for version, content_sha256 in closing.contract_hashes.items()}
+    keep_document(connection, closing.document)
+    figures = (closing.run_id, closing.digest, Jsonb(dict(closing.basis)), Jsonb(hashes), closing.carried_out_minor)
+    columns = ("previous_period", "run_id", "digest", "basis", "contract_hashes", "carried_out_minor")
+    _insert(connection, "closing", (*_OF_CLOSING, *_OF_DOCUMENT, *columns), [(*of_closing, *of_document, latest[0][0], *figures)])
+    lines = [(*of_closing, position, *_line_values(posted)) for position, posted in enumerate(closing.lines, start=1)]
+    _insert(connection, "invoice_line", (*_OF_CLOSING, "position", *_LINE), lines)
     execute(
         connection,
         "DELETE FROM settlement WHERE (contract_id, period) = (%(contract_id)s, %(period)s)",

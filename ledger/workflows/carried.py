@@ -20,6 +20,7 @@ from ledger.store.causes import causes_since
 from ledger.store.closings import ClosedPeriod, closed_periods, posted_lines
 from ledger.store.connection import Connection
 from ledger.store.contracts import StoredVersion
+from ledger.store.credit_notes import CreditNoteRow, notes_to_carry
 from ledger.workflows.rate import rate_stored
 
 Settling = tuple[Sequence[StoredVersion], Period]  # all versions of a contract, and its period
@@ -28,11 +29,12 @@ Settling = tuple[Sequence[StoredVersion], Period]  # all versions of a contract,
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carried:
     """What a contract's closed months carry into its earliest open one. Of a later one it is not known before the month `waits_for` is
-    closed. `unrated` are requests of closed months that the contract does not know: nothing is adjusted, and nothing settled, before they
-    are seen to."""
+    closed. `credit_notes` are those in the balance that no month has carried in before. `unrated` are requests of closed months that the
+    contract does not know: nothing is adjusted, and nothing settled, before they are seen to."""
 
     adjustments: Adjustments = NO_ADJUSTMENTS
     carried_in_minor: int = 0
+    credit_notes: tuple[CreditNoteRow, ...] = ()
     waits_for: str | None = None
     unrated: tuple[tuple[Period, tuple[Unrated, ...]], ...] = ()
 
@@ -41,10 +43,18 @@ def carried_into(connection: Connection, settling: Sequence[Settling], settled_a
     """What is carried into each period, by contract, as is known in the snapshot, in which no closed month of them may be stale."""
     closed = closed_periods(connection, [period.last.id for _, period in settling])
     waiting = {period.last.id: _waits_for(closed.get(period.last.id, ()), *one) for one in settling for period in [one[1]]}
+    notes = notes_to_carry(connection, list(closed))
     open_now = [one for one in settling if waiting[one[1].last.id] is None]
     rated = _rate_closed(connection, open_now, closed, settled_at)
     return {
-        period.last.id: _carried(connection, (versions, period), closed.get(period.last.id, ()), rated[period.last.id], settled_at)
+        period.last.id: _carried(
+            connection,
+            (versions, period),
+            closed.get(period.last.id, ()),
+            rated[period.last.id],
+            notes.get(period.last.id, ()),
+            settled_at,
+        )
         if waiting[period.last.id] is None
         else Carried(waits_for=waiting[period.last.id])
         for versions, period in settling
@@ -84,7 +94,12 @@ def _rate_closed(
 
 
 def _carried(
-    connection: Connection, settling: Settling, closed: Sequence[ClosedPeriod], rated: Mapping[str, RatedPeriod], settled_at: datetime
+    connection: Connection,
+    settling: Settling,
+    closed: Sequence[ClosedPeriod],
+    rated: Mapping[str, RatedPeriod],
+    credit_notes: Sequence[CreditNoteRow],
+    settled_at: datetime,
 ) -> Carried:
     versions, period = settling
     if not closed:
@@ -109,7 +124,11 @@ def _carried(
             causes, total = causes_since(connection, terms, versions)
             months.append(replace(month, causes=causes, causes_total=total))
     digits = currency_digits(period.last.money.currency)
-    return Carried(adjustments=adjust(months, settled_at, digits), carried_in_minor=closed[-1].carried_out_minor)
+    return Carried(
+        adjustments=adjust(months, settled_at, digits),
+        carried_in_minor=closed[-1].carried_out_minor + sum(note.net_minor + note.tax_minor for note in credit_notes),
+        credit_notes=tuple(credit_notes),
+    )
 
 
 def _lines_now(rated: RatedPeriod) -> tuple[InvoiceLine, ...]:

@@ -8,39 +8,29 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from hashlib import sha256
+from functools import partial
 from pathlib import Path
-from urllib.parse import quote
 
 import tzdata
 
-from ledger.documents.invoice import Issue, invoice_html
-from ledger.documents.journal_json import postings_to_json
-from ledger.documents.settlement_json import canonical_bytes, statement_to_json
+from ledger.documents.invoice import invoice_html
+from ledger.documents.settlement_json import statement_to_json
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
 from ledger.instant import instant_text
-from ledger.settlement.calendar import zone
 from ledger.settlement.journal import statement_postings
-from ledger.settlement.numbering import Series, number_text
+from ledger.settlement.numbering import Series
 from ledger.settlement.statement import PostedLine, Statement
 from ledger.settlement.tax import tax_terms
-from ledger.store.closings import (
-    Closing,
-    IssuedDocument,
-    chain_head,
-    closings_of_period,
-    issued_file,
-    keep_closing,
-    next_number,
-)
+from ledger.store.closings import Closing, closings_of_period, keep_closing
 from ledger.store.connection import Connection
 from ledger.store.contracts import keep_readings
+from ledger.store.credit_notes import CreditNoteRow
 from ledger.store.database import Database
-from ledger.store.numbering import numbering_format
 from ledger.store.settle_lock import one_settlement_at_a_time
 from ledger.store.settlements import KeptDraft, keep_run, kept_drafts, remove_draft
 from ledger.workflows.freshen import fresh_snapshot
+from ledger.workflows.issue import Issued, sealed_document, take_number
 from ledger.workflows.issued_files import write_issued
 from ledger.workflows.settle import contracts_to_settle, seen_versions, span_to_settle
 from ledger.workflows.statements import Stated, Stopped, know_stored, state_contracts
@@ -145,7 +135,8 @@ def _close(database: Database, period: str, draft: KeptDraft, author: str, prove
             settled_at=draft.settled_at,
             author=author,
         )
-        _issue(connection, replace(stated, statement=replace(stated.statement, state="closed")), run_id, now, author)
+        closed = replace(stated, statement=replace(stated.statement, state="closed"))
+        _issue(connection, closed, known.carried[contract_id].credit_notes, run_id, now, author)
         fault_point("close.before_commit")
     fault_point("close.after_commit")
     return None
@@ -179,59 +170,33 @@ class _Proven:
         return [day.isoformat() for month in sorted(months) for other, day in self._differing[month] if other == contract_id]
 
 
-def _issue(connection: Connection, stated: Stated, run_id: int, now: datetime, author: str) -> None:
+def _issue(connection: Connection, stated: Stated, credit_notes: Sequence[CreditNoteRow], run_id: int, now: datetime, author: str) -> None:
     """Numbers, seals and keeps a closed statement: all of it is committed together."""
     statement, contract = stated.statement, stated.statement.contract
-    tax_id, issued_on = contract.parties.provider.tax_id, now.astimezone(zone(contract.calendar.timezone)).date()
     series = Series.CREDIT_NOTE if statement.totals.total < 0 else Series.INVOICE
-    number = next_number(connection, tax_id, series, issued_on.year)
-    text = number_text(numbering_format(connection, tax_id, series), issued_on.year, number)
-    fault_point("close.after_number")
-    position, previous_seal = chain_head(connection, tax_id) or (0, None)
-    postings, digits = statement_postings(statement), statement.minor_digits
-    sealed = canonical_bytes(
-        {
-            "previous_seal": previous_seal,
-            "tax_id": tax_id,
-            "number": text,
-            "settlement": statement_to_json(statement),
-            "journal": postings_to_json(postings, digits),
-            "contract_hashes": {str(version): digest for version, digest in statement.contract_hashes.items()},
-        }
-    )
-    issue = Issue(number=text, issued_on=issued_on, seal=sha256(sealed).hexdigest(), previous_seal=previous_seal)
-    name = quote(contract.id, safe="")
-    document = IssuedDocument(
-        tax_id=tax_id,
-        series=series,
-        year=issued_on.year,
-        number=number,
-        number_text=text,
-        position=position + 1,
-        currency=contract.money.currency,
-        minor_digits=digits,
+    issued = Issued(
+        name=contract.id,
+        content=statement_to_json(statement),
+        contract_hashes=statement.contract_hashes,
+        postings=statement_postings(statement),
         total_minor=statement.totals.total,
-        issued_at=now,
-        issued_on=issued_on,
-        author=author,
-        content=stated.document.decode(),
-        previous_seal=previous_seal,
-        seal=issue.seal,
-        sealed=sealed,
-        postings=postings,
-        files=(issued_file(f"{name}.html", invoice_html(statement, issue).encode()), issued_file(f"{name}.json", stated.document)),
+        minor_digits=statement.minor_digits,
     )
+    numbered = take_number(connection, contract, series, now)
     terms = tax_terms(contract)
     closing = Closing(
         contract_id=contract.id,
         period=statement.period,
         run_id=run_id,
         digest=stated.digest,
-        basis={"day_starts": [instant_text(start) for start in stated.day_starts]},
+        basis={
+            "day_starts": [instant_text(start) for start in stated.day_starts],
+            "credit_notes": [{"tax_id": note.tax_id, "number": note.number_text} for note in credit_notes],
+        },
         contract_hashes=statement.contract_hashes,
         carried_out_minor=statement.totals.carried_out,
         lines=tuple(PostedLine(line=line, tax=terms if line.of is None else line.of.tax) for line in statement.lines),
-        document=document,
+        document=sealed_document(numbered, issued, contract, now, author, partial(invoice_html, statement)),
     )
     keep_closing(connection, closing)
     fault_point("close.after_keep")

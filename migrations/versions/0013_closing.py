@@ -1,4 +1,4 @@
-"""What is issued: numbered and sealed documents, closed periods with their lines, the journal, files. A run says which voids it saw."""
+"""What is issued: sealed documents, closed periods with their lines, credit notes, journal, files. A run says which voids it saw."""
 
 from alembic import op
 
@@ -47,7 +47,7 @@ CREATE TABLE issued_document (
     CONSTRAINT pk_issued_document PRIMARY KEY (tax_id, number_text),
     CONSTRAINT uq_issued_document_tax_id_series_year_number UNIQUE (tax_id, series, year, number),
     CONSTRAINT uq_issued_document_tax_id_position UNIQUE (tax_id, position),
-    CONSTRAINT ck_issued_document_series CHECK (series IN ('invoice', 'credit_note') AND (series = 'credit_note') = (total_minor < 0)),
+    CONSTRAINT ck_issued_document_series CHECK (series = 'invoice' AND total_minor >= 0 OR series = 'credit_note' AND total_minor <= 0),
     CONSTRAINT ck_issued_document_number CHECK (number >= 1 AND year = extract(year FROM issued_on) AND number_text <> ''),
     CONSTRAINT ck_issued_document_position CHECK (position >= 1 AND (position = 1) = (previous_seal IS NULL)),
     CONSTRAINT ck_issued_document_seal CHECK (seal = encode(sha256(sealed), 'hex')),
@@ -85,7 +85,7 @@ CREATE TABLE closing (
 CREATE UNIQUE INDEX uq_closing_previous_period ON closing (contract_id, coalesce(previous_period, ''));
 COMMENT ON COLUMN closing.previous_period IS 'closed before it; null: the contract''s first';
 COMMENT ON COLUMN closing.run_id IS 'what was seen';
-COMMENT ON COLUMN closing.basis IS 'what else the figures follow from, such as day starts';
+COMMENT ON COLUMN closing.basis IS 'what else the figures follow from: day starts, credit notes carried in';
 COMMENT ON COLUMN closing.contract_hashes IS 'content hash of each version in force, by version';
 
 CREATE TABLE invoice_line (
@@ -122,6 +122,29 @@ CREATE TABLE invoice_line (
 COMMENT ON COLUMN invoice_line.position IS '1, 2, 3 ... as they stand on the invoice';
 COMMENT ON COLUMN invoice_line.of_period IS 'of an adjustment: the closed month';
 COMMENT ON COLUMN invoice_line.causes IS 'of an adjustment: [kind, ref] of each that is named';
+
+CREATE TABLE credit_note (
+    tax_id varchar COLLATE "C" NOT NULL,
+    number_text varchar COLLATE "C" NOT NULL,
+    contract_id varchar COLLATE "C" NOT NULL,
+    period varchar(7) NOT NULL,
+    line_position integer NOT NULL,
+    tokens numeric(38, 0),
+    net_minor numeric(38, 0) NOT NULL,
+    tax_minor numeric(38, 0) NOT NULL,
+    reason text NOT NULL,
+    CONSTRAINT pk_credit_note PRIMARY KEY (tax_id, number_text),
+    CONSTRAINT fk_credit_note_tax_id_number_text FOREIGN KEY (tax_id, number_text) REFERENCES issued_document (tax_id, number_text),
+    CONSTRAINT fk_credit_note_contract_id_period_line_position FOREIGN KEY (contract_id, period, line_position)
+        REFERENCES invoice_line (contract_id, period, position),
+    CONSTRAINT ck_credit_note_tokens CHECK (tokens > 0),
+    CONSTRAINT ck_credit_note_net_minor CHECK (net_minor >= 0 AND (net_minor > 0 OR tokens IS NOT NULL)),
+    CONSTRAINT ck_credit_note_tax_minor CHECK (tax_minor >= 0),
+    CONSTRAINT ck_credit_note_reason CHECK (reason <> '')
+);
+CREATE INDEX ix_credit_note_contract_id_period ON credit_note (contract_id, period);
+COMMENT ON COLUMN credit_note.period IS 'of the closed period whose line it credits';
+COMMENT ON COLUMN credit_note.tokens IS 'null: by amount';
 
 CREATE TABLE journal_posting (
     tax_id varchar COLLATE "C" NOT NULL,
@@ -160,7 +183,7 @@ CREATE TABLE numbering (
 CREATE INDEX ix_numbering_tax_id_series ON numbering (tax_id, series, numbering_id);
 """
 
-APPEND_ONLY = ("issued_document", "closing", "invoice_line", "journal_posting", "issued_file", "numbering")
+APPEND_ONLY = ("issued_document", "closing", "invoice_line", "credit_note", "journal_posting", "issued_file", "numbering")
 
 # Numbers and seals follow on the last ones. Two transactions that do not see each other are held apart by the unique constraints.
 ISSUE_IN_ORDER = """
@@ -225,35 +248,110 @@ BEGIN
     RETURN new;
 END $$;
 """
-PARTS = ("closing", "invoice_line", "journal_posting", "issued_file")
+PARTS = ("closing", "invoice_line", "credit_note", "journal_posting", "issued_file")
 
-ISSUE_WHOLE = """
-CREATE FUNCTION issue_whole() RETURNS trigger LANGUAGE plpgsql AS $$
+# What is wrong with a document that closes a period, and with one that credits a line of it; null: nothing, or it does the other.
+CLOSING_PROBLEM = """
+CREATE FUNCTION closing_problem(issued issued_document) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     closed closing;
-    said jsonb := new.content::jsonb;
-    units numeric := 10::numeric ^ new.minor_digits::numeric;
-    posted numeric;
-    wrong text;
+    said jsonb := issued.content::jsonb;
+    units numeric := 10::numeric ^ issued.minor_digits::numeric;
+    notes jsonb;
 BEGIN
-    SELECT * INTO closed FROM closing WHERE (tax_id, number_text) = (new.tax_id, new.number_text);
-    SELECT sum(amount_minor) INTO posted FROM journal_posting WHERE (tax_id, number_text) = (new.tax_id, new.number_text);
-    wrong := CASE
-        WHEN closed.contract_id IS NULL THEN 'no period is closed by it'
+    SELECT * INTO closed FROM closing WHERE (tax_id, number_text) = (issued.tax_id, issued.number_text);
+    IF closed.contract_id IS NULL THEN
+        RETURN NULL;
+    END IF;
+    notes := coalesce(closed.basis -> 'credit_notes', '[]');
+    RETURN CASE
         WHEN (said ->> 'contract', said ->> 'period', said ->> 'state', said ->> 'currency')
-            IS DISTINCT FROM (closed.contract_id::text, closed.period::text, 'closed', new.currency::text)
+            IS DISTINCT FROM (closed.contract_id::text, closed.period::text, 'closed', issued.currency::text)
             THEN 'its content is of another contract, period, state or currency'
+        WHEN (issued.series = 'credit_note') <> (issued.total_minor < 0) THEN 'its series is not that of its total'
         WHEN ((said #>> '{totals,total}')::numeric * units, (said #>> '{totals,carried_out}')::numeric * units)
-            IS DISTINCT FROM (new.total_minor, closed.carried_out_minor)
+            IS DISTINCT FROM (issued.total_minor, closed.carried_out_minor)
             THEN 'its content has other totals'
         WHEN (said #>> '{totals,net}')::numeric * units IS DISTINCT FROM (
             SELECT coalesce(sum(amount_minor), 0) FROM invoice_line WHERE (contract_id, period) = (closed.contract_id, closed.period))
             THEN 'its lines do not sum to its net'
+        WHEN jsonb_array_length(notes) <> (SELECT count(*) FROM credit_note WHERE contract_id = closed.contract_id
+            AND notes @> jsonb_build_array(jsonb_build_object('tax_id', tax_id, 'number', number_text)))
+            THEN 'what it carries in are not credit notes of its contract'
+        WHEN EXISTS (SELECT FROM closing earlier, jsonb_array_elements(earlier.basis -> 'credit_notes') AS note
+            WHERE earlier.contract_id = closed.contract_id AND earlier.period < closed.period AND notes @> jsonb_build_array(note))
+            THEN 'a credit note that it carries in was carried in before'
+        WHEN (said #>> '{totals,carried_in}')::numeric * units IS DISTINCT FROM
+            coalesce((SELECT carried_out_minor FROM closing
+                WHERE (contract_id, period) = (closed.contract_id, closed.previous_period)), 0)
+            + (SELECT coalesce(sum(net_minor + tax_minor), 0) FROM credit_note WHERE contract_id = closed.contract_id
+                AND notes @> jsonb_build_array(jsonb_build_object('tax_id', tax_id, 'number', number_text)))
+            THEN 'it does not carry in what was left and the credit notes since'
+        WHEN EXISTS (SELECT FROM settlement WHERE (contract_id, period) = (closed.contract_id, closed.period))
+            THEN 'its period still has a draft'
+    END;
+END $$;
+"""
+
+CREDIT_NOTE_PROBLEM = """
+CREATE FUNCTION credit_note_problem(issued issued_document) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    note credit_note;
+    credited issued_document;
+    line invoice_line;
+    said jsonb := issued.content::jsonb;
+    units numeric := 10::numeric ^ issued.minor_digits::numeric;
+BEGIN
+    SELECT * INTO note FROM credit_note WHERE (tax_id, number_text) = (issued.tax_id, issued.number_text);
+    IF note.contract_id IS NULL THEN
+        RETURN NULL;
+    END IF;
+    SELECT issued_document.* INTO credited FROM issued_document JOIN closing USING (tax_id, number_text)
+        WHERE (contract_id, period) = (note.contract_id, note.period);
+    SELECT * INTO line FROM invoice_line
+        WHERE (contract_id, period, position) = (note.contract_id, note.period, note.line_position);
+    RETURN CASE
+        WHEN (issued.series, issued.tax_id, issued.currency, issued.minor_digits)
+            IS DISTINCT FROM ('credit_note', credited.tax_id, credited.currency, credited.minor_digits)
+            THEN 'it is of another series, provider or currency than the document that it credits'
+        WHEN (said ->> 'credit_note', said ->> 'contract', said ->> 'period', said ->> 'invoice', said ->> 'currency',
+                (said #>> '{line,position}')::integer, (said ->> 'tokens')::numeric)
+            IS DISTINCT FROM (issued.number_text::text, note.contract_id::text, note.period::text, credited.number_text::text,
+                issued.currency::text, note.line_position, note.tokens)
+            THEN 'its content is of another number, document, line or currency'
+        WHEN ((said #>> '{credit,net}')::numeric * units, (said #>> '{credit,tax}')::numeric * units,
+                (said #>> '{credit,total}')::numeric * units)
+            IS DISTINCT FROM (note.net_minor, note.tax_minor, -issued.total_minor)
+            OR note.net_minor + note.tax_minor <> -issued.total_minor
+            THEN 'its content has other totals'
+        WHEN EXISTS (SELECT FROM credit_note
+            WHERE (contract_id, period, line_position) = (note.contract_id, note.period, note.line_position)
+            HAVING sum(net_minor) > line.amount_minor OR sum(tokens) > line.quantity)
+            THEN 'more is credited than its line has'
+        WHEN (SELECT sum(net_minor) FROM credit_note WHERE (contract_id, period) = (note.contract_id, note.period)) > (
+            SELECT sum(amount_minor) FROM invoice_line
+            WHERE contract_id = note.contract_id AND (period = note.period OR of_period = note.period))
+            THEN 'more is credited than its document comes to with the later adjustments'
+    END;
+END $$;
+"""
+
+ISSUE_WHOLE = """
+CREATE FUNCTION issue_whole() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    purposes integer;
+    posted numeric;
+    wrong text;
+BEGIN
+    SELECT count(*) INTO purposes FROM (SELECT tax_id, number_text FROM closing UNION ALL SELECT tax_id, number_text FROM credit_note) one
+        WHERE (tax_id, number_text) = (new.tax_id, new.number_text);
+    SELECT sum(amount_minor) INTO posted FROM journal_posting WHERE (tax_id, number_text) = (new.tax_id, new.number_text);
+    wrong := CASE
+        WHEN purposes <> 1 THEN 'it does not either close a period or credit a line'
         WHEN posted <> 0 THEN 'its postings do not sum to 0'
         WHEN posted IS NULL AND new.total_minor <> 0 THEN 'it has no postings'
         WHEN NOT EXISTS (SELECT FROM issued_file WHERE (tax_id, number_text) = (new.tax_id, new.number_text)) THEN 'it has no files'
-        WHEN EXISTS (SELECT FROM settlement WHERE (contract_id, period) = (closed.contract_id, closed.period))
-            THEN 'its period still has a draft'
+        ELSE coalesce(closing_problem(new), credit_note_problem(new))
     END;
     IF wrong IS NOT NULL THEN
         RAISE EXCEPTION USING ERRCODE = 'restrict_violation',
@@ -277,12 +375,13 @@ END $$;
 CREATE TRIGGER draft_while_open BEFORE INSERT OR UPDATE ON settlement FOR EACH ROW EXECUTE FUNCTION draft_while_open();
 """
 
-FUNCTIONS = ("issue_in_order", "close_in_order", "issue_at_once", "issue_whole", "draft_while_open")
+TRIGGERED = ("issue_in_order", "close_in_order", "issue_at_once", "issue_whole", "draft_while_open")
+ASKED = ("closing_problem", "credit_note_problem")
 
 # Without it a temporary table of the same name would be looked at instead.
 LOOKS_HERE = """
 DO $$ BEGIN
-    EXECUTE format('ALTER FUNCTION {function}() SET search_path = %I, pg_temp', current_schema());
+    EXECUTE format('ALTER FUNCTION {function} SET search_path = %I, pg_temp', current_schema());
 END $$;
 """
 
@@ -302,11 +401,11 @@ def upgrade() -> None:
     for table in APPEND_ONLY:
         event = f"UPDATE OR DELETE OR TRUNCATE ON {table}"
         op.execute(f"CREATE TRIGGER refuse_change BEFORE {event} FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()")
-    for rule in (ISSUE_IN_ORDER, CLOSE_IN_ORDER, ISSUE_AT_ONCE, ISSUE_WHOLE, DRAFT_WHILE_OPEN):
+    for rule in (ISSUE_IN_ORDER, CLOSE_IN_ORDER, ISSUE_AT_ONCE, CLOSING_PROBLEM, CREDIT_NOTE_PROBLEM, ISSUE_WHOLE, DRAFT_WHILE_OPEN):
         op.execute(rule)
     for table in PARTS:
         op.execute(f"CREATE TRIGGER issue_at_once BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION issue_at_once()")
-    for function in FUNCTIONS:
+    for function in (*(f"{name}()" for name in TRIGGERED), *(f"{name}(issued_document)" for name in ASKED)):
         op.execute(LOOKS_HERE.format(function=function))
 
 
@@ -314,6 +413,7 @@ def downgrade() -> None:
     """Drop them, unless something is issued. A run then has the number of voids that it saw; of earlier ones it is lost."""
     op.execute(ISSUED_STAYS)
     op.execute("DROP TRIGGER draft_while_open ON settlement")
-    op.execute("DROP TABLE numbering, issued_file, journal_posting, invoice_line, closing, issued_document")
-    op.execute("DROP FUNCTION " + ", ".join(FUNCTIONS))
+    op.execute("DROP FUNCTION " + ", ".join(f"{name}(issued_document)" for name in ASKED))  # which know a row of the table by its type
+    op.execute("DROP TABLE numbering, issued_file, journal_posting, credit_note, invoice_line, closing, issued_document")
+    op.execute("DROP FUNCTION " + ", ".join(TRIGGERED))
     op.execute(COUNTED)

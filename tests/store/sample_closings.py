@@ -9,7 +9,7 @@ from ledger.documents.settlement_json import canonical_bytes
 from ledger.settlement.journal import Posting
 from ledger.settlement.numbering import Series, number_text
 from ledger.settlement.statement import InvoiceLine, LineKind, PostedLine, TaxTerms
-from ledger.store.closings import Closing, IssuedDocument, chain_head, issued_file, next_number
+from ledger.store.closings import Closing, IssuedDocument, chain_head, closed_periods, issued_file, next_number
 from ledger.store.connection import Connection
 from ledger.store.numbering import numbering_format
 from ledger.store.settlements import keep_run
@@ -54,8 +54,10 @@ def whole_closing(
     number = next_number(connection, tax_id, series, year)
     position, seal = chain_head(connection, tax_id) or (0, None)
     printed = number_text(numbering_format(connection, tax_id, series), year, number)
-    carried_out_minor = max(-total_minor, 0)
-    amounts = {"net": total_minor, "total": total_minor, "carried_out": carried_out_minor}
+    before = closed_periods(connection, [contract_id]).get(contract_id, ())
+    carried_in_minor = before[-1].carried_out_minor if before else 0
+    carried_out_minor = max(carried_in_minor - total_minor, 0)
+    amounts = {"net": total_minor, "total": total_minor, "carried_in": carried_in_minor, "carried_out": carried_out_minor}
     totals = {name: format(Decimal(f"{amount_minor}e-2"), "f") for name, amount_minor in amounts.items()}
     content = {"contract": contract_id, "period": period, "state": "closed", "currency": "CNY", "totals": totals}
     sealed = canonical_bytes({"previous_seal": seal, "tax_id": tax_id, "number": printed, "settlement": content})

@@ -71,7 +71,7 @@ def test_what_is_issued_never_changes(database: Database, table: LiteralString) 
         ({"series": "credit_note", "number": 1}, "ck_issued_document_series"),
         ({"issued_on": "2026-12-31"}, "ck_issued_document_number"),
         ({"number_text": "INV-2027-000001"}, "pk_issued_document"),
-        ({}, "no period is closed by it"),
+        ({}, "does not either close a period or credit a line"),
     ],
     ids=str,
 )

@@ -6,7 +6,7 @@ Source: specification, sections 2, 3 and 8.
 """
 
 from ledger.store.schema.cells import cell, cold_start_event, delayed_cell, stale, traffic
-from ledger.store.schema.closings import closing, invoice_line, issued_document, issued_file, journal_posting, numbering
+from ledger.store.schema.closings import closing, credit_note, invoice_line, issued_document, issued_file, journal_posting, numbering
 from ledger.store.schema.common import metadata
 from ledger.store.schema.contracts import account_covered, approval, contract_reading, contract_version, version_in_force
 from ledger.store.schema.settlements import ledger, run, settlement
@@ -31,6 +31,7 @@ __all__ = [
     "cold_start_event",
     "contract_reading",
     "contract_version",
+    "credit_note",
     "delayed_cell",
     "engine_request",
     "event",

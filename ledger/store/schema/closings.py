@@ -1,7 +1,7 @@
-"""Tables of what was issued: documents with their numbers and seals, closed periods, their lines, the journal, files. Rows never change.
+"""Tables of what was issued: documents with their numbers and seals, closed periods, their lines, credit notes, the journal, files.
 
-What metadata cannot say is in the migration: numbers and seals without a gap, periods in order, sums at the end of the transaction.
-Source: specification, section 8; decision record issued-documents.
+Rows never change. What metadata cannot say is in the migration: numbers and seals without a gap, periods in order, sums at the end of the
+transaction. Source: specification, section 8; decision record issued-documents.
 """
 
 from sqlalchemy import (
@@ -55,7 +55,7 @@ issued_document = Table(
     PrimaryKeyConstraint("tax_id", "number_text"),
     UniqueConstraint("tax_id", "series", "year", "number"),
     UniqueConstraint("tax_id", "position"),
-    CheckConstraint("series in ('invoice', 'credit_note') and (series = 'credit_note') = (total_minor < 0)", name="series"),
+    CheckConstraint("series = 'invoice' and total_minor >= 0 or series = 'credit_note' and total_minor <= 0", name="series"),
     CheckConstraint("number >= 1 and year = extract(year from issued_on) and number_text <> ''", name="number"),
     CheckConstraint("position >= 1 and (position = 1) = (previous_seal is null)", name="position"),
     CheckConstraint("seal = encode(sha256(sealed), 'hex')", name="seal"),
@@ -73,7 +73,7 @@ closing = Table(
     Column("number_text", Name, nullable=False),
     Column("run_id", BigInteger, ForeignKey("run.run_id"), nullable=False, comment="what was seen"),
     Column("digest", String(64), nullable=False),
-    Column("basis", JSONB, nullable=False, comment="what else the figures follow from, such as day starts"),
+    Column("basis", JSONB, nullable=False, comment="what else the figures follow from: day starts, credit notes carried in"),
     Column("contract_hashes", JSONB, nullable=False, comment="content hash of each version in force, by version"),
     Column("carried_out_minor", Money, nullable=False),
     PrimaryKeyConstraint("contract_id", "period"),
@@ -122,6 +122,31 @@ invoice_line = Table(
         name="adjustment",
     ),
     CheckConstraint("position >= 1", name="position"),
+)
+
+# One row per credit on demand of a line of a closed period; in the basis of a later period stands that it was carried in.
+credit_note = Table(
+    "credit_note",
+    metadata,
+    Column("tax_id", Name, nullable=False),
+    Column("number_text", Name, nullable=False),
+    Column("contract_id", Name, nullable=False),
+    Column("period", String(7), nullable=False, comment="of the closed period whose line it credits"),
+    Column("line_position", Integer, nullable=False),
+    Column("tokens", Numeric(38, 0), comment="null: by amount"),
+    Column("net_minor", Money, nullable=False),
+    Column("tax_minor", Money, nullable=False),
+    Column("reason", Text, nullable=False),
+    PrimaryKeyConstraint("tax_id", "number_text"),
+    ForeignKeyConstraint(["tax_id", "number_text"], ["issued_document.tax_id", "issued_document.number_text"]),
+    ForeignKeyConstraint(
+        ["contract_id", "period", "line_position"], ["invoice_line.contract_id", "invoice_line.period", "invoice_line.position"]
+    ),
+    CheckConstraint("tokens > 0", name="tokens"),
+    CheckConstraint("net_minor >= 0 and (net_minor > 0 or tokens is not null)", name="net_minor"),
+    CheckConstraint("tax_minor >= 0", name="tax_minor"),
+    CheckConstraint("reason <> ''", name="reason"),
+    Index("ix_credit_note_contract_id_period", "contract_id", "period"),
 )
 
 # The double entry of a document: its postings sum to 0.
