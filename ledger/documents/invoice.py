@@ -59,15 +59,15 @@ def _page(statement: Statement, issue: Issue | None) -> dict[str, Any]:
     contract, zone = statement.contract, statement.contract.calendar.timezone
     is_credit_note = statement.totals.total < 0
     return {
-        "issue": _issue(contract, issue) if issue else {},
+        "issue": issue_words(issue) if issue else {},
         "title": "Credit note" if is_credit_note else "Invoice",
         "is_credit_note": is_credit_note,
         "is_test": statement.is_test,
         "mark": "" if issue else statement.state.upper(),
         "note": NOTES.get(statement.state, ""),
         "subject": printable(contract.title or "LLM inference"),
-        "provider": _party(contract.parties.provider.name, contract.parties.provider.tax_id, contract.parties.provider.address),
-        "customer": _party(contract.parties.customer.name, contract.parties.customer.tax_id, contract.parties.customer.address),
+        **parties_words(contract),
+        "customer_is": "Billed to",
         "accounts": [printable(account) for account in contract.parties.customer.accounts],
         "month": month_words(statement.start, zone),
         "period": period_words(statement.start, statement.end, zone),
@@ -86,17 +86,28 @@ def _page(statement: Statement, issue: Issue | None) -> dict[str, Any]:
     }
 
 
-def _issue(contract: Contract, issue: Issue) -> dict[str, str]:
+def issue_words(issue: Issue) -> dict[str, str]:
+    """What the head and the foot of an issued page show."""
     return {
         "number": issue.number,
-        "issued_on": _day_words(issue.issued_on),
+        "issued_on": day_words(issue.issued_on),
         "seal": issue.seal,
         "previous_seal": issue.previous_seal or "",
     }
 
 
-def _day_words(day: date) -> str:
+def day_words(day: date) -> str:
+    """A day as it is written in a sentence: `3 June 2026`."""
     return f"{day.day} {day:%B %Y}"
+
+
+def parties_words(contract: Contract) -> dict[str, Any]:
+    """Who issues a page, and to whom."""
+    provider, customer = contract.parties.provider, contract.parties.customer
+    return {
+        "provider": _party(provider.name, provider.tax_id, provider.address),
+        "customer": _party(customer.name, customer.tax_id, customer.address),
+    }
 
 
 def _party(name: str, tax_id: str, address: tuple[str, ...]) -> dict[str, Any]:
@@ -264,13 +275,18 @@ def _causes(of: Adjusted) -> list[str]:
 
 
 def _adjustment(statement: Statement, line: InvoiceLine) -> dict[str, str]:
-    parts = [line.model, line.variant, line.queue, line.band, line.token and wording.token_words(line.token)]
     return {
-        "name": ", ".join(printable(part) for part in parts if part) or ORIGINS[line.origin],
+        "name": line_words(line),
         "origin": ORIGINS[line.origin],
         "quantity": "" if line.quantity is None else grouped_count(line.quantity),
         "amount": grouped_amount(line.amount_minor, statement.minor_digits),
     }
+
+
+def line_words(line: InvoiceLine) -> str:
+    """What a line is about, in one row: `deepseek-v4, standard, fast, input tokens`."""
+    parts = [line.model, line.variant, line.queue, line.band, line.token and wording.token_words(line.token)]
+    return ", ".join(printable(part) for part in parts if part) or ORIGINS[line.origin]
 
 
 def _totals(statement: Statement) -> list[dict[str, str]]:
@@ -312,7 +328,7 @@ def _payment(statement: Statement, issue: Issue | None) -> dict[str, str]:
     payment = statement.contract.payment
     if payment is None or statement.totals.due == 0:
         return {}
-    due_on = _day_words(issue.issued_on + timedelta(microseconds=payment.due_us)) if issue else ""
+    due_on = day_words(issue.issued_on + timedelta(microseconds=payment.due_us)) if issue else ""
     return {"due": wording.duration_words(payment.due_us), "due_on": due_on, "details": printable(payment.details)}
 
 

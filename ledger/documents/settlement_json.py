@@ -35,7 +35,7 @@ def statement_to_json(statement: Statement) -> dict[str, Any]:
             "outcomes": {outcome.value: events.outcomes.get(outcome, 0) for outcome in Outcome},
             "exempt": {kind.value: events.exempt.get(kind, 0) for kind in ExemptionKind},
         },
-        "lines": [_line(line, statement.minor_digits) for line in statement.lines],
+        "lines": [line_to_json(line, statement.minor_digits) for line in statement.lines],
         "unresolved": {
             "conflicts": unresolved.conflicts,
             "quarantined": unresolved.quarantined,
@@ -75,7 +75,8 @@ def canonical_bytes(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _line(line: InvoiceLine, digits: int) -> dict[str, Any]:
+def line_to_json(line: InvoiceLine, digits: int) -> dict[str, Any]:
+    """One line; an adjustment says what it is of, and why."""
     return {
         "kind": line.kind.value,
         "version": line.version,

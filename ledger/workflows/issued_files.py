@@ -7,8 +7,10 @@ from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
 from ledger.store.closings import Closing
 
+AGAIN = "make room or give another folder with --output, and run the command again"
 
-def write_files(folder: Path, contents: Mapping[str, bytes], *, what: str) -> list[Path]:
+
+def write_files(folder: Path, contents: Mapping[str, bytes], *, what: str, cure: str = AGAIN) -> list[Path]:
     """Writes the files by name into the folder, which is made if needed. `what` says in an error what is safe all the same."""
     written = []
     try:
@@ -23,7 +25,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes], *, what: str) -> li
     except OSError as error:
         raise LedgerError(
             f"{what}, but {error.filename or folder} could not be written: {error.strerror}",
-            cure="make room or give another folder with --output, and run the command again",
+            cure=cure,
             exit_code=4,
         ) from error
     return written

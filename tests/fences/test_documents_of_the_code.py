@@ -25,6 +25,6 @@ def test_every_folder_says_what_it_owns_and_names_its_modules(folder: Path) -> N
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_on_a_page_exists(page: Path) -> None:
-    named = re.findall(r"(?:^ {4}|`|\$\()ledger (?:--database \S+ )?([a-z]+(?: [a-z]+)?)", page.read_text("utf-8"), flags=re.M)
+    named = re.findall(r"(?:^ {4}|`|\$\()ledger (?:--database \S+ )?([a-z][a-z-]*(?: [a-z]+)?)", page.read_text("utf-8"), flags=re.M)
     known = {words for command in COMMANDS for words in (command, command.split()[0])}
     assert named and [words for words in named if words not in known and words.split()[0] not in COMMANDS] == []
