@@ -10,13 +10,15 @@ from psycopg.types.json import Jsonb
 
 from ledger.settlement.journal import Posting
 from ledger.settlement.numbering import Series
+from ledger.settlement.statement import Adjusted, LineKind, PostedLine
 from ledger.store.closings import Closing, IssuedDocument, keep_closing
 from ledger.store.connection import Query, execute, fetch
+from ledger.store.credit_notes import IssuedCredit, keep_credit_note
 from ledger.store.database import Database
 from ledger.store.numbering import set_numbering
-from tests.store.sample_closings import ISSUED_AT, TAX_ID, kept_run, whole_closing
+from tests.store.sample_closings import ISSUED_AT, TAX, TAX_ID, USAGE, kept_run, whole_closing, whole_credit
 
-TABLES = ("issued_document", "closing", "invoice_line", "journal_posting", "issued_file", "numbering", "run")
+TABLES = ("issued_document", "closing", "invoice_line", "credit_note", "journal_posting", "issued_file", "numbering", "run")
 # The issued document once more, as the one after it but for what is changed.
 COPY = """INSERT INTO issued_document SELECT (jsonb_populate_record(one, jsonb_build_object(
     'number_text', 'INV-2027-000002', 'number', 2, 'position', 2, 'previous_seal', seal,
@@ -41,8 +43,9 @@ def refused(database: Database, match: str, statement: Query, parameters: dict[s
 
 @pytest.mark.parametrize("table", TABLES)
 def test_what_is_issued_never_changes(database: Database, table: LiteralString) -> None:
-    close(database, "2026-05")
+    may = close(database, "2026-05")
     with database.begin() as connection:
+        keep_credit_note(connection, whole_credit(connection, may, 1))
         set_numbering(connection, TAX_ID, Series.INVOICE, "{year}-{number}", set_at=ISSUED_AT, author="test")
         [(column,)] = fetch(
             connection,
@@ -190,6 +193,7 @@ def test_a_document_of_nothing_needs_no_postings(database: Database) -> None:
         "INSERT INTO journal_posting SELECT tax_id, number_text, 3, account, 0, memo FROM journal_posting LIMIT 1",
         "INSERT INTO issued_file SELECT tax_id, number_text, 'late.html', content, sha256 FROM issued_file LIMIT 1",
         'INSERT INTO closing SELECT (jsonb_populate_record(one, \'{"contract_id": "other"}\')).* FROM closing one',
+        "INSERT INTO credit_note SELECT tax_id, number_text, contract_id, period, 1, NULL, 1, 0, 'why' FROM closing",
         "INSERT INTO journal_posting VALUES (chr(120), chr(120), 1, chr(120), 0, chr(120))",
     ],
 )
@@ -238,3 +242,87 @@ def test_a_format_of_numbers_has_year_and_number(database: Database) -> None:
             "INSERT INTO numbering (tax_id, series, format, set_at, author) VALUES ('x', 'invoice', %(format)s, %(at)s, 'me')"
         )
         refused(database, "ck_numbering_format", raw, parameters)
+
+
+def changed_credit(issued: IssuedCredit, **changes: Any) -> IssuedCredit:
+    """The credit note with another document."""
+    return replace(issued, document=replace(issued.document, **changes))
+
+
+def credited(issued: IssuedCredit, **changes: Any) -> IssuedCredit:
+    """The credit note with another row beside the same document."""
+    return replace(issued, credit=replace(issued.credit, **changes))
+
+
+@pytest.mark.parametrize(
+    ("make", "refusal"),
+    [
+        (lambda one: changed_credit(one, total_minor=-41), "other totals"),
+        (lambda one: credited(one, net_minor=39), "other totals"),
+        (lambda one: credited(one, tax_minor=1), "other totals"),
+        (lambda one: credited(one, tokens=7), "another number, document, line or currency"),
+        (lambda one: credited(one, position=2), "another number, document, line or currency"),
+        (lambda one: replace(one, period="2026-06"), "another number, document, line or currency"),
+        (lambda one: changed_credit(one, content=content_with(one.document, "CN-2027-000001", "CN-2027-000002")), "another number"),
+        (lambda one: changed_credit(one, content=content_with(one.document, "INV-2027-000001", "INV-2027-000002")), "another number"),
+        (lambda one: changed_credit(one, currency="EUR"), "another series, provider or currency"),
+        (lambda one: changed_credit(one, files=()), "no files"),
+        (lambda one: changed_credit(one, postings=()), "no postings"),
+        (lambda one: changed_credit(one, postings=one.document.postings[:1]), "do not sum to 0"),
+        (lambda one: credited(one, net_minor=-40), "ck_credit_note_net_minor"),
+        (lambda one: credited(one, net_minor=0), "ck_credit_note_net_minor"),
+        (lambda one: credited(one, tokens=0), "ck_credit_note_tokens"),
+        (lambda one: credited(one, position=3), "fk_credit_note_contract_id_period_line_position"),
+        (lambda one: replace(one, reason=""), "ck_credit_note_reason"),
+    ],
+)
+def test_a_credit_note_is_what_its_document_says(database: Database, make: Any, refusal: str) -> None:
+    line = whole_line()
+    may = close(database, "2026-05", lines=[line, line])
+    close(database, "2026-06", lines=[line, line])
+    with pytest.raises(IntegrityError, match=refusal), database.begin() as connection:
+        keep_credit_note(connection, make(whole_credit(connection, may, 40)))
+    with database.begin() as connection:
+        keep_credit_note(connection, whole_credit(connection, may, 40))
+
+
+def whole_line(amount_minor: int = 400, **changes: Any) -> PostedLine:
+    return PostedLine(line=replace(USAGE, amount_minor=amount_minor, **changes), tax=TAX)
+
+
+def test_no_more_is_credited_than_the_line_has_or_the_document_with_its_later_adjustments(database: Database) -> None:
+    def issue(net_minor: int, tokens: int | None = None, position: int = 1) -> None:
+        with database.begin() as connection:
+            keep_credit_note(connection, whole_credit(connection, may, net_minor, tokens=tokens, position=position))
+
+    may = close(database, "2026-05", lines=[whole_line(), whole_line()])
+    issue(1, tokens=999_999)
+    issue(399)
+    for net_minor, tokens in ((1, None), (0, 2)):
+        with pytest.raises(RestrictViolation, match="more is credited than its line has"):
+            issue(net_minor, tokens)
+    of = Adjusted(period="2026-05", invoice=may.document.number_text, kind=LineKind.USAGE, tax=TAX, causes=(), causes_total=0)
+    close(database, "2026-06", lines=[whole_line(-390, kind=LineKind.ADJUSTMENT, of=of)])
+    with pytest.raises(RestrictViolation, match="more is credited than its document comes to with the later adjustments"):
+        issue(11, position=2)
+    issue(10, position=2)
+
+
+def test_a_period_carries_in_what_was_left_and_each_credit_note_since_once(database: Database) -> None:
+    may = close(database, "2026-05", lines=[whole_line(1000)])
+    with database.begin() as connection:
+        note = whole_credit(connection, may, 500)
+        keep_credit_note(connection, note)
+    with database.begin() as connection:
+        before = whole_closing(connection, "2026-06", [whole_line(400)])
+    named = before.basis["credit_notes"]
+    assert named == [{"tax_id": TAX_ID, "number": "CN-2027-000001"}] and before.carried_out_minor == 100
+    for notes, refusal in (([], "does not carry in what was left"), ([*named, *named], "not credit notes of its contract")):
+        with pytest.raises(RestrictViolation, match=refusal), database.begin() as connection:
+            june = whole_closing(connection, "2026-06", [whole_line(400)])
+            keep_closing(connection, replace(june, basis={**june.basis, "credit_notes": notes}))
+    close(database, "2026-06", lines=[whole_line(400)])
+    with pytest.raises(RestrictViolation, match="was carried in before"), database.begin() as connection:
+        july = whole_closing(connection, "2026-07", [whole_line(400)])
+        keep_closing(connection, replace(july, basis={**july.basis, "credit_notes": named}))
+    assert close(database, "2026-07", lines=[whole_line(40)]).carried_out_minor == 60
