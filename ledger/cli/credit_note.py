@@ -1,4 +1,4 @@
-"""`ledger credit-note create | list`: a line of an issued document is credited on demand, and what was credited so far."""
+"""`ledger credit-note create | lines | list`: a line of an issued document is credited on demand, and what was credited so far."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ from ledger.documents.text_table import Table, write_lines
 from ledger.printable import printable
 from ledger.store.credit_notes import CreditNoteRow
 from ledger.store.database import Database
-from ledger.workflows.credit_note import FOLDER, CreditAsked, create_credit, list_credit_notes, preview_credit
+from ledger.workflows.credit_note import FOLDER, CreditAsked, create_credit, creditable_lines, list_credit_notes, preview_credit
 
 
 @click.command()
@@ -60,8 +60,8 @@ def create(
     """Credit a line of an issued document: issue a credit note that names both, for good.
 
     The document itself stays as it is. The credit, with its tax, goes to the customer's balance, and the next month of the contract that is
-    closed sets it off. It is never more than the line, or the document with its later adjustments. Lines are counted as they stand in the
-    document's JSON. Each call issues another credit note: ledger credit-note list shows those that there are.
+    closed sets it off. It is never more than the line, or the document with its later adjustments. Lines are counted as
+    ledger credit-note lines shows them. Each call issues another credit note: ledger credit-note list shows those that there are.
 
     \b
     Examples:
@@ -86,6 +86,28 @@ def create(
         credited = currency_amount(note.total_minor, note.minor_digits, note.contract.money.currency).replace("\xa0", " ")
         echo(f"issued {created.document.number_text}: {credited} with tax of line {position} of {note.invoice} ({note.contract.id})")
     echo(f"documents of {created.document.number_text} in {output / FOLDER}", err=True)
+
+
+@click.command()
+@click.argument("number", metavar="NUMBER")
+@click.option("--provider", "tax_id", metavar="TAX_ID", help="Whose document, if several providers have that number.")
+@pass_database
+def lines(database: Database, number: str, tax_id: str | None) -> None:
+    """Show the lines of an issued document as they are counted, and what was credited of each.
+
+    \b
+    Example:
+      ledger credit-note lines INV-2026-000001
+    """
+    closing, found = creditable_lines(database, number, tax_id)
+    digits = closing.document.minor_digits
+    table = Table(">Line", "Kind", "What", ">Tokens", f">{closing.document.currency}", ">Credited", ">Tokens credited")
+    for position, one in enumerate(found, start=1):
+        tokens = "" if one.line.quantity is None else grouped_count(one.line.quantity)
+        amounts = [grouped_amount(minor, digits) for minor in (one.line.amount_minor, one.credited_minor)]
+        credited_tokens = grouped_count(one.credited_tokens) if one.credited_tokens else ""
+        table.add_row(str(position), one.line.kind.value, line_words(one.line), tokens, *amounts, credited_tokens)
+    write_lines(table.lines(indent=""), sys.stdout)
 
 
 @click.command("list")

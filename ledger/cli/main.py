@@ -53,6 +53,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "close": ("ledger.cli.close:close", "Close a month: issue its invoices, for good."),
     "reopen": ("ledger.cli.close:reopen", "Take back the draft of a month that is not closed."),
     "credit-note create": ("ledger.cli.credit_note:create", "Credit a line of an issued document, for good."),
+    "credit-note lines": ("ledger.cli.credit_note:lines", "Show the lines of an issued document, and what was credited of each."),
     "credit-note list": ("ledger.cli.credit_note:list_", "List the credits on demand."),
     "numbering set": ("ledger.cli.numbering:set_", "Say how the numbers of a provider's documents are written from now on."),
     "numbering show": ("ledger.cli.numbering:show", "Show how numbers are written, and which was issued last."),

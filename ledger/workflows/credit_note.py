@@ -21,6 +21,7 @@ from ledger.fault_point import fault_point
 from ledger.settlement.journal import credit_note_postings
 from ledger.settlement.numbering import Series
 from ledger.settlement.partial_credit import CreditedDocument, CreditRefused, LineCredit, credit_by_amount, credit_by_tokens
+from ledger.settlement.statement import InvoiceLine
 from ledger.settlement.tax import tax_terms
 from ledger.store.closings import Closing, IssuedDocument, closing_of, issued_files, posted_lines
 from ledger.store.connection import Connection
@@ -60,6 +61,29 @@ def preview_credit(database: Database, asked: CreditAsked) -> CreditNote:
     """What would be issued now. Raises LedgerError if there is no such document, CreditRefused if it is too much."""
     with _snapshot(database) as connection:
         return _note(connection, asked, is_test=database.is_test)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditableLine:
+    """A line of an issued document, and what was credited of it so far: minor units net of tax, and tokens where it was by tokens."""
+
+    line: InvoiceLine
+    credited_minor: int
+    credited_tokens: int
+
+
+def creditable_lines(database: Database, number: str, tax_id: str | None) -> tuple[Closing, list[CreditableLine]]:
+    """The document of that number, and its lines in their order. Raises LedgerError if there is no such document."""
+    with database.begin() as connection:
+        closing = _credited(connection, number, tax_id)
+        credits = credits_of(connection, closing.contract_id, closing.period)
+    lines = []
+    for position, posted in enumerate(closing.lines, start=1):
+        of_line = [credit for credit in credits if credit.position == position]
+        credited_tokens = sum(credit.tokens or 0 for credit in of_line)
+        credited_minor = sum(credit.net_minor for credit in of_line)
+        lines.append(CreditableLine(line=posted.line, credited_minor=credited_minor, credited_tokens=credited_tokens))
+    return closing, lines
 
 
 def create_credit(
@@ -102,7 +126,7 @@ def _snapshot(database: Database) -> AbstractContextManager[Connection]:
 
 
 def _note(connection: Connection, asked: CreditAsked, *, is_test: bool) -> CreditNote:
-    closing = _credited(connection, asked)
+    closing = _credited(connection, asked.number, asked.tax_id)
     version = _version(connection, closing)
     credit = _credit(connection, closing, version, asked)
     return CreditNote(
@@ -119,19 +143,19 @@ def _note(connection: Connection, asked: CreditAsked, *, is_test: bool) -> Credi
     )
 
 
-def _credited(connection: Connection, asked: CreditAsked) -> Closing:
+def _credited(connection: Connection, number: str, tax_id: str | None) -> Closing:
     """The closed period that was issued by that number."""
-    found = documents_numbered(connection, asked.number, asked.tax_id)
-    of_provider = "" if asked.tax_id is None else f" of {asked.tax_id}"
+    found = documents_numbered(connection, number, tax_id)
+    of_provider = "" if tax_id is None else f" of {tax_id}"
     if not found:
         cure = "the number stands on the invoice, and in: ledger journal export --to csv"
-        raise LedgerError(f"no document{of_provider} has the number {asked.number}", cure=cure)
+        raise LedgerError(f"no document{of_provider} has the number {number}", cure=cure)
     if len(found) > 1:
         cure = f"say whose it is: {' or '.join(f'--provider {one.tax_id}' for one in found)}"
-        raise LedgerError(f"several providers have a document {asked.number}", cure=cure, exit_code=2)
+        raise LedgerError(f"several providers have a document {number}", cure=cure, exit_code=2)
     [one] = found
     if one.contract_id is None or one.period is None:
-        raise LedgerError(f"{asked.number} is a credit on demand itself", cure="name the document whose line is to be credited")
+        raise LedgerError(f"{number} is a credit on demand itself", cure="name the document whose line is to be credited")
     closing = closing_of(connection, one.contract_id, one.period)
     assert closing is not None, "its number was found"
     return closing

@@ -285,3 +285,15 @@ def test_a_credit_note_is_in_the_journal_and_all_of_it_sums_to_nothing(
     ]
     assert rows_of("SELECT sum(amount_minor) = 0 FROM journal_posting") == [(True,)]
     assert rows_of("SELECT sum(amount_minor)::integer FROM journal_posting WHERE account = 'balance'") == [(0,)]
+
+
+def test_lines_of_a_document_are_shown_as_they_are_counted_with_what_was_credited(
+    closed_may: None, credit: Callable[..., Result], run_ledger: RunLedger
+) -> None:
+    done(credit(1, "--amount", "1.00"))
+    done(credit(1, "--tokens", "1000000"))
+    shown = [line.split() for line in done(run_ledger("credit-note", "lines", MAY)).stdout.splitlines()]
+    assert [(line[0], line[1], line[-4:]) for line in shown[1:]] == [
+        ("1", "usage", ["100,000,000", "200.00", "3.00", "1,000,000"]),
+        ("2", "usage", ["tokens", "50,000", "0.40", "0.00"]),
+    ]
