@@ -41,7 +41,11 @@ class Carried:
 
 def carried_into(connection: Connection, settling: Sequence[Settling], settled_at: datetime) -> dict[str, Carried]:
     """What is carried into each period, by contract, as is known in the snapshot, in which no closed month of them may be stale."""
-    closed = closed_periods(connection, [period.last.id for _, period in settling])
+    before = {period.last.id: period.name for _, period in settling}
+    closed = {
+        contract_id: tuple(one for one in months if one.period < before[contract_id])
+        for contract_id, months in closed_periods(connection, list(before)).items()
+    }
     waiting = {period.last.id: _waits_for(closed.get(period.last.id, ()), *one) for one in settling for period in [one[1]]}
     notes = notes_to_carry(connection, list(closed))
     open_now = [one for one in settling if waiting[one[1].last.id] is None]

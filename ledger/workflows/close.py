@@ -61,8 +61,9 @@ def drafts_to_close(database: Database, period: str, contract_id: str | None = N
     with database.begin() as connection:
         drafts = kept_drafts(connection, period, contract_id)
         if not drafts and not closings_of_period(connection, period, contract_id):
-            what = "no contract" if contract_id is None else f"contract {contract_id}"
-            raise NothingToClose(f"{what} has a draft of {period}", cure=f"settle first: ledger settle {period}", exit_code=1)
+            found = f"no contract has a draft of {period}" if contract_id is None else f"contract {contract_id} has no draft of {period}"
+            only = "" if contract_id is None else f" --contract {contract_id}"
+            raise NothingToClose(found, cure=f"settle first: ledger settle {period}{only}", exit_code=1)
         return drafts
 
 

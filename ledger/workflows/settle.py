@@ -143,8 +143,8 @@ def span_to_settle(database: Database, period: str, contract_ids: Sequence[str] 
 def contracts_to_settle(
     connection: Connection, period: str, contract_id: str | None, now: datetime, *, provisional: bool = False, dry_run: bool = False
 ) -> ToSettle:
-    """Who is settled. A month that is not over, or a version that lacks an approval, stops a contract, the latter only where what is
-    settled can be issued. Raises NothingToSettle if there is no contract."""
+    """Who is settled. A month that is not over, or before one that is closed, or a version that lacks an approval, stops a contract, the
+    latter two only where what is settled is kept and can be issued. Raises NothingToSettle if there is no contract."""
     of_contracts = None if contract_id is None else [contract_id]
     closed = {key: {one.period: one for one in months} for key, months in closed_periods(connection, of_contracts).items()}
     in_force: list[Settling] = [*contracts_in_force(connection, period, contract_id), *_ended(connection, period, list(closed))]
@@ -155,10 +155,12 @@ def contracts_to_settle(
     is_done = {one.contract_id for one in done}
     still_open = sorted((one for one in in_force if one[1].last.id not in is_done), key=lambda one: one[1].last.id)
     unapproved = _unapproved(connection, still_open, closed)
+    passed_by = [late for _, terms in still_open if (late := _passed_by(terms, closed.get(terms.last.id, {})))]
     stopped = [] if provisional else [early for _, terms in still_open if (early := _too_early(terms, now))]
-    warnings = []
+    warnings = [f"{one.contract_id} can only be looked at: {one.problem}" for one in passed_by if dry_run]
+    stopped += [] if dry_run else passed_by
     if provisional or dry_run:
-        warnings = [f"{one.contract_id} cannot be settled finally yet: {one.problem}" for one in unapproved]
+        warnings += [f"{one.contract_id} cannot be settled finally yet: {one.problem}" for one in unapproved]
     else:
         stopped += unapproved
     waiting = {one.contract_id for one in stopped}
@@ -219,6 +221,18 @@ def _too_early(terms: Period, now: datetime) -> Stopped | None:
         contract_id=terms.last.id,
         problem=f"{terms.name} ends in {calendar.timezone} at {instant_text(terms.end)} and has its grace until {instant_text(settles_at)}",
         cure="settle again then, or now with --provisional",
+    )
+
+
+def _passed_by(terms: Period, closed: Iterable[str]) -> Stopped | None:
+    """Why a month is not settled any more after which another was closed."""
+    if (last := max(closed, default=terms.name)) <= terms.name:
+        return None
+    contract_id, month = terms.last.id, terms.name
+    return Stopped(
+        contract_id=contract_id,
+        problem=f"{last} is closed, and no month closes after a later one: {month} counts as settled elsewhere",
+        cure=f"look at it with --dry-run; a draft of it is taken back by: ledger reopen {month} --contract {contract_id}",
     )
 
 
