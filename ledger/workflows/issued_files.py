@@ -1,6 +1,7 @@
 """Files of drafts and of issued documents: whole or not there, and written again from what is kept at any time."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from ledger.errors import LedgerError
@@ -16,12 +17,8 @@ def write_files(folder: Path, contents: Mapping[str, bytes], *, what: str, cure:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in contents.items():
-            path = folder / name
-            unfinished = path.with_name(f".{name}.unfinished")
-            unfinished.write_bytes(content)
-            fault_point("settle.before_file")
-            unfinished.replace(path)
-            written.append(path)
+            _write_whole(folder / name, content)
+            written.append(folder / name)
     except OSError as error:
         raise LedgerError(
             f"{what}, but {error.filename or folder} could not be written: {error.strerror}",
@@ -29,6 +26,18 @@ def write_files(folder: Path, contents: Mapping[str, bytes], *, what: str, cure:
             exit_code=4,
         ) from error
     return written
+
+
+def _write_whole(path: Path, content: bytes) -> None:
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        unfinished.write_bytes(content)
+        fault_point("settle.before_file")
+        unfinished.replace(path)
+    except OSError:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
 
 
 def write_issued(folder: Path, closings: Iterable[Closing]) -> list[Path]:
