@@ -22,7 +22,7 @@ from ledger.workflows.close import Closed, close_period, drafts_to_close, reopen
 @month_argument(required=True)
 @click.option("--contract", "contract_id", metavar="ID", help="Only this contract.")
 @click.option("--yes", is_flag=True, help="Close without asking.")
-@click.option("--dry-run", is_flag=True, help="Show what would be issued, and close nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be issued and what cannot be, and close nothing.")
 @click.option(
     "--output",
     metavar="DIR",
@@ -59,12 +59,9 @@ def close(
       ledger close 2026-05 --contract acme-bank-llm --yes
     """
     drafts = drafts_to_close(database, period, contract_id)
-    if drafts and not yes:
+    if drafts and (dry_run or not yes):
         _show_drafts(drafts)
-    if dry_run:
-        echo(f"dry run: {len(drafts)} to close, nothing closed", err=True)
-        return
-    if drafts and not yes:
+    if drafts and not (dry_run or yes):
         _confirm(len(drafts), period)
     closed = close_period(
         database,
@@ -72,9 +69,15 @@ def close(
         author=author,
         output=output,
         contract_id=contract_id,
+        agreed=None if yes else drafts,
+        dry_run=dry_run,
         on_contract=partial(show_progress, doing="closing"),
         on_waiting=show_waiting,
     )
+    if dry_run:
+        show_stopped(closed.stopped, "closed")
+        echo(f"dry run: {len(drafts) - len(closed.stopped)} to close, nothing closed", err=True)
+        ctx.exit(1 if closed.stopped else 0)
     if output_format == "json":
         echo_json(
             [json.loads(one.document.content) for one in sorted((*closed.issued, *closed.issued_before), key=lambda one: one.contract_id)]

@@ -6,6 +6,7 @@ decision record issued-documents.
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
@@ -74,24 +75,33 @@ def close_period(
     author: str,
     output: Path | None,
     contract_id: str | None = None,
+    agreed: Sequence[KeptDraft] | None = None,
+    dry_run: bool = False,
     on_contract: Callable[[str, int, int], None] = lambda contract_id, position, count: None,
     on_waiting: Callable[[str], None] = lambda holder: None,
 ) -> Closed:
     """Closes the month of every contract that has a draft, or of one. Contracts that cannot be closed are reported and do not hold up the
-    others. What was closed before is left, and its files are written again."""
+    others. What was closed before is left, and its files are written again.
+
+    If somebody agreed to drafts, no other is issued. A dry run finds what cannot be closed, and issues and writes nothing.
+    """
     with database.begin() as connection:
         keep_readings(connection)
-    with one_settlement_at_a_time(database, on_waiting):
+    with nullcontext() if dry_run else one_settlement_at_a_time(database, on_waiting):
         drafts = drafts_to_close(database, period, contract_id)
         proven = _Proven(database)
+        is_agreed = None if agreed is None else {(one.contract_id, one.document) for one in agreed}
         stopped = []
         for position, draft in enumerate(drafts, start=1):
             on_contract(draft.contract_id, position, len(drafts))
-            if problem := _close(database, period, draft, author, proven):
-                stopped.append(problem)
+            if is_agreed is not None and (draft.contract_id, draft.document) not in is_agreed:
+                problem = f"its draft of {period} is not the one that was shown"
+                stopped.append(Stopped(contract_id=draft.contract_id, problem=problem, cure=f"look at it again: ledger close {period}"))
+            elif stop := _close(database, period, draft, author, proven, dry_run=dry_run):
+                stopped.append(stop)
         with database.begin() as connection:
             closed = closings_of_period(connection, period, contract_id)
-        files = [] if output is None else write_issued(output / period, closed)
+        files = [] if output is None or dry_run else write_issued(output / period, closed)
     new = {draft.contract_id for draft in drafts}
     return Closed(
         period=period,
@@ -102,8 +112,8 @@ def close_period(
     )
 
 
-def _close(database: Database, period: str, draft: KeptDraft, author: str, proven: "_Proven") -> Stopped | None:
-    """Closes one contract's month in a transaction of its own, or says why not."""
+def _close(database: Database, period: str, draft: KeptDraft, author: str, proven: "_Proven", *, dry_run: bool) -> Stopped | None:
+    """Closes one contract's month in a transaction of its own, or says why not; a dry run only looks whether it could."""
     contract_id, now = draft.contract_id, database.now()
 
     def stopped(problem: str, cure: str) -> Stopped:
@@ -128,6 +138,8 @@ def _close(database: Database, period: str, draft: KeptDraft, author: str, prove
         fault_point("close.after_compare")
         if differing := proven.differing(contract_id, _months_of(stated.statement)):
             return stopped(f"the sums kept of {', '.join(differing)} are not what its requests give", "see: ledger verify --cells")
+        if dry_run:
+            return None
         run_id = keep_run(
             connection,
             period=period,

@@ -251,7 +251,7 @@ def test_without_yes_and_without_a_terminal_the_preview_is_shown_and_nothing_clo
     asked = settled.run_ledger("close", "2026-05", now=AFTER_MAY)
     assert asked.exit_code == 2 and asked.stdout == ""
     assert "closing 2026-05 is final: say --yes" in asked.stderr
-    assert [line.split() for line in asked.stderr.splitlines() if ACME in line] == [[ACME, "draft", "2.12", "2.12", "CNY"]]
+    assert [line.split() for line in asked.stderr.splitlines() if "CNY" in line] == [[ACME, "draft", "2.12", "2.12", "CNY"]]
     assert rows_of(CLOSED) == []
 
 
@@ -268,11 +268,40 @@ def test_at_a_terminal_it_is_asked_before_it_is_closed(settled: Books, database_
     os.close(theirs)
 
 
+def test_what_was_settled_again_while_it_was_asked_is_not_issued(settled: Books, database_url: str, rows_of: Rows) -> None:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "ledger", "close", "2026-05", "--output", str(settled.folder / "out")]
+    environment = os.environ | {"LEDGER_DATABASE_URL": database_url, "LEDGER_NOW": AFTER_MAY}
+    with subprocess.Popen(command, env=environment, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as asking:
+        assert asking.stderr is not None
+        said = b""
+        while not said.endswith(b"[y/N]: ") and (character := asking.stderr.read(1)):
+            said += character
+        settled.load(request(2, "2026-05-07T10:00:00+08:00"))
+        assert settled.settle().exit_code == 0
+        os.write(ours, b"y\n")
+        _, refused = asking.communicate(timeout=60)
+    assert asking.returncode == 1
+    assert f"{ACME} is not closed: its draft of 2026-05 is not the one that was shown\n  look at it again: ledger close" in refused.decode()
+    assert rows_of(CLOSED) == []
+    os.close(ours)
+    os.close(theirs)
+
+
+def test_a_dry_run_says_what_would_be_refused(settled: Books, rows_of: Rows) -> None:
+    settled.load(request(2, "2026-05-07T10:00:00+08:00"))
+    shown = settled.close("2026-05", "--dry-run")
+    assert shown.exit_code == 1
+    assert f"{ACME} is not closed: its draft of 2026-05 is older than the data" in shown.stderr
+    assert "dry run: 0 to close, nothing closed" in shown.stderr
+    assert rows_of("SELECT (SELECT count(*) FROM run), (SELECT count(*) FROM settlement), (SELECT count(*) FROM closing)") == [(1, 1, 0)]
+
+
 def test_a_dry_run_shows_what_would_be_issued_and_closes_nothing(settled: Books, rows_of: Rows) -> None:
     before = settled.files()
     shown = settled.run_ledger("close", "2026-05", "--dry-run", "--output", settled.folder / "out", now=AFTER_MAY)
     assert shown.exit_code == 0 and "dry run: 1 to close, nothing closed" in shown.stderr
-    assert [line.split() for line in shown.stderr.splitlines() if ACME in line] == [[ACME, "draft", "2.12", "2.12", "CNY"]]
+    assert [line.split() for line in shown.stderr.splitlines() if "CNY" in line] == [[ACME, "draft", "2.12", "2.12", "CNY"]]
     assert rows_of(CLOSED) == [] and rows_of("SELECT count(*) FROM settlement") == [(1,)] and settled.files() == before
 
 

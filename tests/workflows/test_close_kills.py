@@ -19,12 +19,12 @@ from ledger.store.embedded import Server
 from tests.conftest import RunLedger, ledger_on
 from tests.workflows.base_contract import request, write_contract, write_events
 from tests.workflows.close_steps import AFTER_JUNE, STALE, broken, copied, environment, files_below, prepare_june, run, stands
-from tests.workflows.kill_steps import CLOSE_STEPS, FRESHEN_STEPS, SETTLE_STEPS
+from tests.workflows.kill_steps import CLOSE_STEPS, RECOMPUTE_STEPS, SETTLE_STEPS
 
 SETTLE, CLOSE = ("settle", "2026-06", "--output"), ("close", "2026-06", "--yes", "--output")
 STEPS = [(SETTLE, step) for step in SETTLE_STEPS] + [(CLOSE, step) for step in CLOSE_STEPS]
 # In the long form also while what is stale is computed again.
-ALL_STEPS = STEPS + [(command, step) for command in (SETTLE, CLOSE) for step in FRESHEN_STEPS]
+ALL_STEPS = STEPS + [(command, step) for command in (SETTLE, CLOSE) for step in RECOMPUTE_STEPS]
 SEED = int(os.environ.get("LEDGER_KILL_SEED", "20260503"))
 KILLS = int(os.environ.get("LEDGER_KILLS", len(STEPS)))
 CONTRACTS = int(os.environ.get("LEDGER_KILL_CONTRACTS", "12"))
@@ -63,7 +63,7 @@ def test_settle_and_close_killed_at_any_step_are_ended_by_the_same_command(
     for number, (command, step) in enumerate(moments):
         folder, fault = tmp_path / f"killed-{number}", f"{step}:{chance.randint(1, PASSES.get(step, 1))}"
         with copied(server, database_url) as url:
-            if step in FRESHEN_STEPS:
+            if step in RECOMPUTE_STEPS:
                 with psycopg.connect(url) as connection:
                     connection.execute(STALE)
             killed = run(url, *command, folder, fault=fault)

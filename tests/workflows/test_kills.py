@@ -16,7 +16,7 @@ from tests.conftest import ledger_on
 from tests.ingest.halves import gateway, written
 from tests.ingest.sample_rows import MAPPINGS
 from tests.workflows.base_contract import CONTRACT
-from tests.workflows.kill_steps import FRESHEN_STEPS, INGEST_STEPS, SETTLE_STEPS
+from tests.workflows.kill_steps import INGEST_STEPS, RECOMPUTE_STEPS, SETTLE_STEPS
 
 SEED = 20260501
 KILLS_PER_STEP = 5
@@ -24,6 +24,7 @@ KILLS_OF_A_LOAD = 7  # the next one reads again all that they stored, so that th
 CHUNKS = 2 * KILLS_OF_A_LOAD + 1  # more than all kills of a load can commit
 CHUNK_ROWS = 20
 FINISH_STEPS = ["fold.before_commit", "rank.before_commit"]
+FRESHEN_STEPS = [*RECOMPUTE_STEPS, "rank.before_commit"]
 REQUEUE_STEPS = ["requeue.before_store", "requeue.before_resolve", "requeue.before_commit", "requeue.after_commit"]
 KILLS_PER_REQUEUE_STEP = 2
 PIECE_ROWS = 10
