@@ -52,7 +52,7 @@ class Plan:
     `source` is the relation of standing events with the canonical columns; it may hold more than the coverage names. If it `has_others`
     than events of the covered accounts, and not just a few, they are kept out one by one; else they leave with their groups. Intervals
     outside the days do no harm. `by_request` does not group what is told apart by identity alone: each cell is of one request, and says
-    which and with which latency (REQUEST_COLUMNS, after those of a cell).
+    which and with which latency (REQUEST_COLUMNS, after those of a cell). `days` are those of the zone if it had others once.
     """
 
     terms: Terms
@@ -62,6 +62,7 @@ class Plan:
     source: exp.Query
     has_others: bool = True
     by_request: bool = False
+    days: Days | None = None
 
     def cells(self) -> exp.Query:
         """The cells of all events: CELL_COLUMNS, some rows with the same key."""
@@ -209,7 +210,7 @@ class Plan:
 
     @cached_property
     def _days(self) -> Days:
-        return days_touched(self.terms.timezone, self._spans[0][0], self._spans[-1][1])
+        return self.days or days_touched(self.terms.timezone, self._spans[0][0], self._spans[-1][1])
 
     # -- step 2: latency
 

@@ -13,6 +13,7 @@ from ledger.contract.model import Contract
 from ledger.rating.plan import Plan
 from ledger.rating.recorded import Breaker, Coverage, ModelLoad
 from ledger.rating.terms import Terms, terms_of
+from ledger.settlement.calendar import Days
 
 # Asking every event for its account costs a tenth of classifying it: not worth it unless more than a tenth are of other accounts.
 NEARLY_ALL = Fraction(9, 10)
@@ -27,9 +28,11 @@ def plans_of(
     traffic: Mapping[str, int] | None = None,
     *,
     by_request: bool = False,
+    days: Days | None = None,
 ) -> list[Plan]:
     """One plan for each distinct terms of the contracts (by id and version) that the coverage names; none without coverage. `traffic` is
-    about how many events of each account the source holds, if that is known; `by_request` keeps each request apart."""
+    about how many events of each account the source holds, if that is known; `by_request` keeps each request apart; `days` are those that
+    the coverage was recorded with, if they are not those of the zone any more."""
     alike: defaultdict[Terms, list[Coverage]] = defaultdict(list)
     terms = {key: terms_of(contracts[key]) for key in {(one.contract_id, one.version) for one in coverage}}
     for one in coverage:
@@ -43,6 +46,7 @@ def plans_of(
             source=source,
             has_others=_has_others(traffic, {one.account for one in group}),
             by_request=by_request,
+            days=days,
         )
         for key, group in alike.items()
     ]

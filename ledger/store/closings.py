@@ -173,10 +173,13 @@ def closed_periods(connection: Connection, contract_ids: Sequence[str] | None) -
     return {contract_id: tuple(periods) for contract_id, periods in found.items()}
 
 
-def posted_lines(connection: Connection, contract_id: str) -> dict[str, tuple[PostedLine, ...]]:
-    """What has been posted for each month of the contract: its own lines, then the adjustments of it, in the order of issue."""
+def posted_lines(connection: Connection, contract_id: str, before: str | None = None) -> dict[str, tuple[PostedLine, ...]]:
+    """What has been posted for each month of the contract (by documents of months `before` one): its own lines, then the adjustments of
+    it, in the order of issue."""
     found: defaultdict[str, list[PostedLine]] = defaultdict(list)
     for period, posted in _lines(connection, contract_id):
+        if before is not None and period >= before:
+            break
         found[period if posted.line.of is None else posted.line.of.period].append(posted)
     return {period: tuple(lines) for period, lines in found.items()}
 

@@ -44,9 +44,14 @@ def lock_contracts(connection: Connection) -> None:
 
 
 def stored_versions(
-    connection: Connection, contract_id: str | Collection[str] | None = None, *, in_force: tuple[datetime, datetime] | None = None
+    connection: Connection,
+    contract_id: str | Collection[str] | None = None,
+    *,
+    in_force: tuple[datetime, datetime] | None = None,
+    read_again: bool = False,
 ) -> list[StoredVersion]:
-    """All stored versions by id and version; or those of one contract or of some, or of contracts with a version in force in a span."""
+    """All stored versions by id and version; or those of one contract or of some, or of contracts with a version in force in a span. What
+    the files say is kept; `read_again` reads them nevertheless."""
     contract_ids = [contract_id] if isinstance(contract_id, str) else contract_id
     rows = fetch(
         connection,
@@ -57,12 +62,18 @@ def stored_versions(
         "OR contract_id IN (SELECT contract_id FROM version_in_force WHERE in_force && %(span)s::tstzrange)) "
         "ORDER BY contract_id, version",
         {
-            "reader": reader_sha256(),
+            "reader": None if read_again else reader_sha256(),
             "contract_ids": None if contract_ids is None else list(contract_ids),
             "span": None if in_force is None else TimestamptzRange(*in_force),
         },
     )
     return [_stored(*row) for row in rows]
+
+
+def altered_versions(connection: Connection) -> list[tuple[str, int]]:
+    """The versions whose content is not what was added, by contract and version: somebody wrote to the table behind its rules."""
+    query = "SELECT contract_id, version FROM contract_version WHERE content_sha256 <> encode(sha256(content), 'hex') ORDER BY 1, 2"
+    return [(contract_id, version) for contract_id, version in fetch(connection, query)]
 
 
 def contract_ids(connection: Connection) -> list[str]:

@@ -21,6 +21,7 @@ from ledger.store.closings import ClosedPeriod, closed_periods, posted_lines
 from ledger.store.connection import Connection
 from ledger.store.contracts import StoredVersion
 from ledger.store.credit_notes import CreditNoteRow, notes_to_carry
+from ledger.store.seen import EVERYTHING, Seen
 from ledger.workflows.rate import rate_stored
 
 Settling = tuple[Sequence[StoredVersion], Period]  # all versions of a contract, and its period
@@ -30,31 +31,29 @@ Settling = tuple[Sequence[StoredVersion], Period]  # all versions of a contract,
 class Carried:
     """What a contract's closed months carry into its earliest open one. Of a later one it is not known before the month `waits_for` is
     closed. `credit_notes` are those in the balance that no month has carried in before. `unrated` are requests of closed months that the
-    contract does not know: nothing is adjusted, and nothing settled, before they are seen to."""
+    contract does not know: nothing is adjusted, and nothing settled, before they are seen to. `months` are the closed ones in which the
+    contract is in force, as they were looked at."""
 
     adjustments: Adjustments = NO_ADJUSTMENTS
     carried_in_minor: int = 0
     credit_notes: tuple[CreditNoteRow, ...] = ()
     waits_for: str | None = None
     unrated: tuple[tuple[Period, tuple[Unrated, ...]], ...] = ()
+    months: tuple[Period, ...] = ()
 
 
 def carried_into(connection: Connection, settling: Sequence[Settling], settled_at: datetime) -> dict[str, Carried]:
     """What is carried into each period, by contract, as is known in the snapshot, in which no closed month of them may be stale."""
-    before = {period.last.id: period.name for _, period in settling}
-    closed = {
-        contract_id: tuple(one for one in months if one.period < before[contract_id])
-        for contract_id, months in closed_periods(connection, list(before)).items()
-    }
-    waiting = {period.last.id: _waits_for(closed.get(period.last.id, ()), *one) for one in settling for period in [one[1]]}
-    notes = notes_to_carry(connection, list(closed))
+    closed = earlier_periods(connection, [period for _, period in settling])
+    waiting = {period.last.id: _waits_for(closed[period.last.id], *one) for one in settling for period in [one[1]]}
+    notes = notes_to_carry(connection, [contract_id for contract_id, months in closed.items() if months])
     open_now = [one for one in settling if waiting[one[1].last.id] is None]
     rated = _rate_closed(connection, open_now, closed, settled_at)
     return {
         period.last.id: _carried(
             connection,
             (versions, period),
-            closed.get(period.last.id, ()),
+            closed[period.last.id],
             rated[period.last.id],
             notes.get(period.last.id, ()),
             settled_at,
@@ -63,6 +62,12 @@ def carried_into(connection: Connection, settling: Sequence[Settling], settled_a
         else Carried(waits_for=waiting[period.last.id])
         for versions, period in settling
     }
+
+
+def earlier_periods(connection: Connection, periods: Sequence[Period]) -> dict[str, tuple[ClosedPeriod, ...]]:
+    """By contract, the closed periods before each of these, in order; empty without any."""
+    closed = closed_periods(connection, [period.last.id for period in periods])
+    return {period.last.id: tuple(one for one in closed.get(period.last.id, ()) if one.period < period.name) for period in periods}
 
 
 def _waits_for(closed: Sequence[ClosedPeriod], versions: Sequence[StoredVersion], period: Period) -> str | None:
@@ -87,7 +92,7 @@ def _rate_closed(
     a contract is in force no more is left out."""
     by_month: defaultdict[str, list[Period]] = defaultdict(list)
     for versions, period in settling:
-        for one in closed.get(period.last.id, ()):
+        for one in closed[period.last.id]:
             if terms := contract_period([version.contract for version in versions], one.period):
                 by_month[one.period].append(terms)
     rated: dict[str, dict[str, RatedPeriod]] = {period.last.id: {} for _, period in settling}
@@ -105,13 +110,31 @@ def _carried(
     credit_notes: Sequence[CreditNoteRow],
     settled_at: datetime,
 ) -> Carried:
-    versions, period = settling
     if not closed:
         return Carried()
     unrated = tuple((one.judged.period, one.judged.unrated) for one in rated.values() if one.judged.unrated)
     if unrated:
         return Carried(unrated=unrated)
-    posted = posted_lines(connection, period.last.id)
+    return Carried(
+        adjustments=adjustments_of(connection, settling, closed, rated, settled_at),
+        carried_in_minor=closed[-1].carried_out_minor + sum(note.net_minor + note.tax_minor for note in credit_notes),
+        credit_notes=tuple(credit_notes),
+        months=tuple(one.judged.period for one in rated.values()),
+    )
+
+
+def adjustments_of(
+    connection: Connection,
+    settling: Settling,
+    closed: Sequence[ClosedPeriod],
+    rated: Mapping[str, RatedPeriod],
+    settled_at: datetime,
+    seen: Seen = EVERYTHING,
+) -> Adjustments:
+    """What the period adjusts of these closed months, which are rated by what was `seen`; a month that is not rated is one in which the
+    contract is in force no more."""
+    versions, period = settling
+    posted = posted_lines(connection, period.last.id, period.name)
     months = []
     for one in closed:
         # A contract may cover nothing any more of a month that it was closed for.
@@ -125,14 +148,9 @@ def _carried(
             now=_lines_now(rated[one.period]) if one.period in rated else (),
         )
         if difference_lines(month):
-            causes, total = causes_since(connection, terms, versions)
+            causes, total = causes_since(connection, terms, versions, period.name, seen)
             months.append(replace(month, causes=causes, causes_total=total))
-    digits = currency_digits(period.last.money.currency)
-    return Carried(
-        adjustments=adjust(months, settled_at, digits),
-        carried_in_minor=closed[-1].carried_out_minor + sum(note.net_minor + note.tax_minor for note in credit_notes),
-        credit_notes=tuple(credit_notes),
-    )
+    return adjust(months, settled_at, currency_digits(period.last.money.currency))
 
 
 def _lines_now(rated: RatedPeriod) -> tuple[InvoiceLine, ...]:

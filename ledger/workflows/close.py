@@ -18,9 +18,9 @@ from ledger.documents.invoice import invoice_html
 from ledger.documents.settlement_json import statement_to_json
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
-from ledger.instant import instant_text
 from ledger.settlement.journal import statement_postings
 from ledger.settlement.numbering import Series
+from ledger.settlement.period import Period
 from ledger.settlement.statement import PostedLine, Statement
 from ledger.settlement.tax import tax_terms
 from ledger.store.closings import Closing, closings_of_period, keep_closing
@@ -30,6 +30,7 @@ from ledger.store.credit_notes import CreditNoteRow
 from ledger.store.database import Database
 from ledger.store.settle_lock import one_settlement_at_a_time
 from ledger.store.settlements import KeptDraft, keep_run, kept_drafts, remove_draft
+from ledger.workflows.basis import basis_of
 from ledger.workflows.freshen import fresh_snapshot
 from ledger.workflows.issue import Issued, sealed_document, take_number
 from ledger.workflows.issued_files import write_issued
@@ -149,7 +150,9 @@ def _close(database: Database, period: str, draft: KeptDraft, author: str, prove
             author=author,
         )
         closed = replace(stated, statement=replace(stated.statement, state="closed"))
-        _issue(connection, closed, known.carried[contract_id].credit_notes, run_id, now, author)
+        carried = known.carried[contract_id]
+        months = [*(terms for _, terms in to_settle.settling), *carried.months]
+        _issue(connection, closed, basis_of(months, carried.credit_notes), run_id, now, author)
         fault_point("close.before_commit")
     fault_point("close.after_commit")
     return None
@@ -183,8 +186,8 @@ class _Proven:
         return [day.isoformat() for month in sorted(months) for other, day in self._differing[month] if other == contract_id]
 
 
-def _issue(connection: Connection, stated: Stated, credit_notes: Sequence[CreditNoteRow], run_id: int, now: datetime, author: str) -> None:
-    """Numbers, seals and keeps a closed statement: all of it is committed together."""
+def _issue(connection: Connection, stated: Stated, basis: Mapping[str, Any], run_id: int, now: datetime, author: str) -> None:
+    """Numbers, seals and keeps a closed statement, computed from this basis: all of it is committed together."""
     statement, contract = stated.statement, stated.statement.contract
     series = Series.CREDIT_NOTE if statement.totals.total < 0 else Series.INVOICE
     issued = Issued(
@@ -196,23 +199,25 @@ def _issue(connection: Connection, stated: Stated, credit_notes: Sequence[Credit
         minor_digits=statement.minor_digits,
     )
     numbered = take_number(connection, contract, series, now)
-    terms = tax_terms(contract)
     closing = Closing(
         contract_id=contract.id,
         period=statement.period,
         run_id=run_id,
         digest=stated.digest,
-        basis={
-            "day_starts": [instant_text(start) for start in stated.day_starts],
-            "credit_notes": [{"tax_id": note.tax_id, "number": note.number_text} for note in credit_notes],
-        },
+        basis=basis,
         contract_hashes=statement.contract_hashes,
         carried_out_minor=statement.totals.carried_out,
-        lines=tuple(PostedLine(line=line, tax=terms if line.of is None else line.of.tax) for line in statement.lines),
+        lines=posted_as(statement),
         document=sealed_document(numbered, issued, contract, now, author, partial(invoice_html, statement)),
     )
     keep_closing(connection, closing)
     fault_point("close.after_keep")
+
+
+def posted_as(statement: Statement) -> tuple[PostedLine, ...]:
+    """The lines of a statement as they are posted: each with how it is taxed."""
+    terms = tax_terms(statement.contract)
+    return tuple(PostedLine(line=line, tax=terms if line.of is None else line.of.tax) for line in statement.lines)
 
 
 def reopen_period(database: Database, period: str, contract_id: str) -> None:

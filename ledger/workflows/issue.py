@@ -14,6 +14,7 @@ from urllib.parse import quote
 from ledger.contract.model import Contract
 from ledger.documents.invoice import Issue
 from ledger.documents.journal_json import postings_to_json
+from ledger.documents.seal import sealed_bytes
 from ledger.documents.settlement_json import canonical_bytes
 from ledger.fault_point import fault_point
 from ledger.settlement.calendar import zone
@@ -71,15 +72,13 @@ def sealed_document(
     numbered: Numbered, issued: Issued, contract: Contract, now: datetime, author: str, html: Callable[[Issue], str]
 ) -> IssuedDocument:
     """The document with its seal, and its files: the page that `html` makes, which shows number and seal, and the JSON."""
-    sealed = canonical_bytes(
-        {
-            "previous_seal": numbered.previous_seal,
-            "tax_id": numbered.tax_id,
-            "number": numbered.text,
-            "settlement": issued.content,
-            "journal": postings_to_json(issued.postings, issued.minor_digits),
-            "contract_hashes": {str(version): digest for version, digest in issued.contract_hashes.items()},
-        }
+    sealed = sealed_bytes(
+        previous_seal=numbered.previous_seal,
+        tax_id=numbered.tax_id,
+        number=numbered.text,
+        settlement=issued.content,
+        journal=postings_to_json(issued.postings, issued.minor_digits),
+        contract_hashes=issued.contract_hashes,
     )
     content = canonical_bytes(issued.content)
     seal, name = sha256(sealed).hexdigest(), quote(issued.name, safe="")

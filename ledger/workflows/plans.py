@@ -1,9 +1,9 @@
 """Plans from what is stored: the contracts that cover accounts on some days, compiled to classify events with the recorded intervals.
 
-Whoever computes cells of stored contracts gets them here: loads, recomputing, verifying. Source: architecture, "The one idea".
+Whoever computes cells of stored contracts gets them here: loads, recomputing, verifying, archives. Source: architecture, "The one idea".
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -12,7 +12,8 @@ from ledger.instant import MICROSECOND
 from ledger.rating.plan import Plan
 from ledger.rating.plans import plans_of
 from ledger.rating.recorded import Breaker, Coverage, ModelLoad
-from ledger.settlement.calendar import days_touched
+from ledger.settlement.calendar import Days, days_touched
+from ledger.settlement.period import Period
 from ledger.store.cells import Covered, Spans, traffic_of
 from ledger.store.connection import Connection
 from ledger.store.contracts import stored_versions
@@ -63,6 +64,30 @@ def stored_plans(
     first, last = min(one.start for one in clipped), max(one.end for one in clipped)
     traffic = traffic_of(connection, first, last) if with_traffic else None
     return plans_of(contracts, clipped, *breakers_and_loads(stored_intervals(connection)), events, traffic)
+
+
+def plans_of_periods(
+    periods: Sequence[Period],
+    intervals: Sequence[Interval],
+    source: exp.Query,
+    traffic: Mapping[str, int] | None = None,
+    days: Days | None = None,
+) -> list[Plan]:
+    """The plans of all that is in force in the periods, over the standing events that `source` gives; the others as for `plans_of`."""
+    contracts = {(piece.contract.id, piece.contract.version): piece.contract for terms in periods for piece in terms.pieces}
+    coverage = [
+        Coverage(
+            account=account,
+            contract_id=piece.contract.id,
+            version=piece.contract.version,
+            start=piece.days.starts[0],
+            end=piece.days.end,
+        )
+        for terms in periods
+        for piece in terms.pieces
+        for account in piece.contract.parties.customer.accounts
+    ]
+    return plans_of(contracts, coverage, *breakers_and_loads(intervals), source, traffic, days=days)
 
 
 def breakers_and_loads(intervals: Sequence[Interval]) -> tuple[list[Breaker], list[ModelLoad]]:

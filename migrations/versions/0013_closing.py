@@ -85,7 +85,7 @@ CREATE TABLE closing (
 CREATE UNIQUE INDEX uq_closing_previous_period ON closing (contract_id, coalesce(previous_period, ''));
 COMMENT ON COLUMN closing.previous_period IS 'closed before it; null: the contract''s first';
 COMMENT ON COLUMN closing.run_id IS 'what was seen';
-COMMENT ON COLUMN closing.basis IS 'what else the figures follow from: day starts, credit notes carried in';
+COMMENT ON COLUMN closing.basis IS 'what else the figures follow from: the days of their months, credit notes carried in';
 COMMENT ON COLUMN closing.contract_hashes IS 'content hash of each version in force, by version';
 
 CREATE TABLE invoice_line (

@@ -14,7 +14,7 @@ from ledger.rating.duckdb import Microseconds, all_of
 from ledger.rating.plan import REQUEST_COLUMNS
 from ledger.settlement.cell import CELL_COLUMNS, CELL_KEY, SUMS
 from ledger.settlement.period import contract_period
-from ledger.workflows.rate_archive import plans_of_periods
+from ledger.workflows.plans import plans_of_periods
 from tests.properties.generate import Month, months
 from tests.properties.in_memory import load, recorded
 

@@ -73,7 +73,7 @@ closing = Table(
     Column("number_text", Name, nullable=False),
     Column("run_id", BigInteger, ForeignKey("run.run_id"), nullable=False, comment="what was seen"),
     Column("digest", String(64), nullable=False),
-    Column("basis", JSONB, nullable=False, comment="what else the figures follow from: day starts, credit notes carried in"),
+    Column("basis", JSONB, nullable=False, comment="what else the figures follow from: the days of their months, credit notes carried in"),
     Column("contract_hashes", JSONB, nullable=False, comment="content hash of each version in force, by version"),
     Column("carried_out_minor", Money, nullable=False),
     PrimaryKeyConstraint("contract_id", "period"),
