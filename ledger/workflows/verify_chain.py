@@ -52,15 +52,20 @@ class VerifiedChains:
 def verify_chains(database: Database, tax_id: str | None = None) -> VerifiedChains:
     """Every provider's chain, or that of one. Raises LedgerError if that one has issued nothing."""
     with any_snapshot(database) as connection:
-        providers = providers_of_documents(connection)
-        if tax_id is not None and tax_id not in providers:
-            raise LedgerError(f"the provider {tax_id} has issued no document", cure="see the tax ids: ledger verify --chain", exit_code=1)
-        chains = tuple(_verify_chain(connection, one) for one in providers if tax_id in (None, one))
-        altered = [
-            f"version {version} of contract {contract_id}: its text is not the one that was added"
-            for contract_id, version in altered_versions(connection)
-        ]
-        return VerifiedChains(chains=chains, strays=(*altered, *stray_rows(connection)))
+        return chains_against_seals(connection, tax_id)
+
+
+def chains_against_seals(connection: Connection, tax_id: str | None = None) -> VerifiedChains:
+    """The same in the snapshot of the connection."""
+    providers = providers_of_documents(connection)
+    if tax_id is not None and tax_id not in providers:
+        raise LedgerError(f"the provider {tax_id} has issued no document", cure="see the tax ids: ledger verify --chain", exit_code=1)
+    chains = tuple(_verify_chain(connection, one) for one in providers if tax_id in (None, one))
+    altered = [
+        f"version {version} of contract {contract_id}: its text is not the one that was added"
+        for contract_id, version in altered_versions(connection)
+    ]
+    return VerifiedChains(chains=chains, strays=(*altered, *stray_rows(connection)))
 
 
 def _verify_chain(connection: Connection, tax_id: str) -> VerifiedChain:

@@ -80,17 +80,22 @@ def verify_period(database: Database, period: str, contract_id: str | None = Non
     before the close, or are adjusted.
     """
     with any_snapshot(database) as connection:
-        closings = closings_of_period(connection, period, contract_id)
-        if not closings:
-            what = "no contract has" if contract_id is None else f"contract {contract_id} has not"
-            raise LedgerError(f"{what} closed {period}", cure=f"close it first: ledger close {period}", exit_code=1)
-        altered = altered_versions(connection)
-        recalled = [_recall(connection, closing, altered) for closing in closings]
-        rated = _rate(connection, [one for one in recalled if isinstance(one, _Recalled)])
-        return [
-            _verified(closing, _recomputed(connection, one, rated) if isinstance(one, _Recalled) else [one])
-            for closing, one in zip(closings, recalled, strict=True)
-        ]
+        return closings_against_events(connection, period, contract_id)
+
+
+def closings_against_events(connection: Connection, period: str, contract_id: str | None = None) -> list[VerifiedClosing]:
+    """The same in the snapshot of the connection."""
+    closings = closings_of_period(connection, period, contract_id)
+    if not closings:
+        what = "no contract has" if contract_id is None else f"contract {contract_id} has not"
+        raise LedgerError(f"{what} closed {period}", cure=f"close it first: ledger close {period}", exit_code=1)
+    altered = altered_versions(connection)
+    recalled = [_recall(connection, closing, altered) for closing in closings]
+    rated = _rate(connection, [one for one in recalled if isinstance(one, _Recalled)])
+    return [
+        _verified(closing, _recomputed(connection, one, rated) if isinstance(one, _Recalled) else [one])
+        for closing, one in zip(closings, recalled, strict=True)
+    ]
 
 
 def _verified(closing: Closing, found: Sequence[Disagreement]) -> VerifiedClosing:

@@ -135,7 +135,7 @@ def whole_closing(
         run_id=kept_run(connection, period) if run_id is None else run_id,
         digest="0" * 64,
         basis={
-            "day_starts": {period: ["2026-04-30T16:00:00Z"]},
+            "months": {period: {"pieces": [["2026-04-30T16:00:00Z"]]}},
             "credit_notes": [{"tax_id": note.tax_id, "number": note.number_text} for note in notes],
         },
         contract_hashes={1: "a" * 64, 12: "b" * 64},

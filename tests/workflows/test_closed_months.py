@@ -20,6 +20,17 @@ from tests.workflows.scripted_year import ENDED, MONTHS, scripted_year
 Json = dict[str, Any]
 
 
+def assert_verified(run_ledger: RunLedger, found: Sequence[Sequence[Json]]) -> None:
+    """Every document that was issued is what the events give that its close saw, after all that came since; and so are their seals."""
+    for issued in found:
+        verified = json.loads(run_ledger("verify", issued[0]["period"], "--format", "json").stdout)
+        assert [(one["contract"], one["lines"], one["differences"]) for one in verified] == [
+            (document["contract"], len(document["lines"]), []) for document in issued
+        ]
+    [chain] = json.loads(run_ledger("verify", "--chain", "--format", "json").stdout)["chains"]
+    assert (chain["documents"], chain["differences"]) == (sum(map(len, found)), [])
+
+
 def disagreements(expected: Sequence[Json], actual: Sequence[Json]) -> list[str]:
     """Where what a close issued differs from what it should have."""
     names = [[one["contract"] for one in issued] for issued in (expected, actual)]
@@ -38,6 +49,7 @@ def test_a_case_of_months_closes_as_it_expects(name: str, shared: Path, run_ledg
     expected = json.loads((folder / "expected.json").read_text(encoding="utf-8"))
     found = play(read_steps(folder), run_ledger, tmp_path)
     assert [disagreements([right], issued) for right, issued in zip(expected, found, strict=True)] == [[]] * len(expected)
+    assert_verified(run_ledger, found)
 
 
 def test_an_adjustment_names_the_document_and_the_requests_that_it_is_about(shared: Path, run_ledger: RunLedger, tmp_path: Path) -> None:
@@ -74,6 +86,7 @@ def test_a_year_of_three_customers_closes_as_the_oracle_says(run_ledger: RunLedg
     expected = [[closing.settlement for closing in closings] for closings in close_months(steps)]
     found = play(steps, run_ledger, tmp_path)
     assert [disagreements(right, issued) for right, issued in zip(expected, found, strict=True)] == [[]] * len(MONTHS)
+    assert_verified(run_ledger, found)
 
 
 def test_what_the_oracle_posts_in_a_year_adds_up_to_what_is_known_at_its_end(tmp_path: Path) -> None:

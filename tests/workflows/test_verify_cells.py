@@ -235,12 +235,6 @@ def test_an_empty_database_agrees(verify: Callable[..., dict[str, Any]]) -> None
     assert verify() == verify("2026-05") == {"agree": 0, "stale": 0, "differing": [], "accounts": []}
 
 
-def test_what_to_verify_has_to_be_said(run_ledger: RunLedger) -> None:
-    result = run_ledger("verify", "2026-05")
-    assert result.exit_code == 2 and "say what to verify: --cells" in result.stderr
-    assert run_ledger("verify", "--cells", "2026-13").exit_code == 2
-
-
 def test_a_long_list_is_cut_for_people_and_whole_for_programs(
     kept: Callable[..., None], verify: Callable[..., dict[str, Any]], run_ledger: RunLedger
 ) -> None:
