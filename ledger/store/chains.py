@@ -12,7 +12,8 @@ from ledger.store.connection import Connection, fetch, fetch_as
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A document in its provider's chain; `contract_id` and `period` of the closed period that it is of, None if that is not there."""
+    """A document in its provider's chain; `contract_id` and `period` of the closed period that it is of, None if that is not there, as of
+    a credit on demand (`is_credit`)."""
 
     number_text: str
     series: Series
@@ -23,6 +24,7 @@ class Link:
     seal: str
     contract_id: str | None
     period: str | None
+    is_credit: bool
 
 
 def providers_of_documents(connection: Connection) -> list[str]:
@@ -35,8 +37,9 @@ def chain_of(connection: Connection, tax_id: str) -> list[Link]:
     return fetch_as(
         connection,
         Link,
-        "SELECT number_text, series, year, number, position, previous_seal, seal, contract_id, period "
-        "FROM issued_document LEFT JOIN closing USING (tax_id, number_text) WHERE tax_id = %(tax_id)s ORDER BY position",
+        "SELECT number_text, series, year, number, position, previous_seal, seal, closing.contract_id, closing.period, "
+        "note.number_text IS NOT NULL AS is_credit FROM issued_document LEFT JOIN closing USING (tax_id, number_text) "
+        "LEFT JOIN credit_note note USING (tax_id, number_text) WHERE tax_id = %(tax_id)s ORDER BY position",
         {"tax_id": tax_id},
     )
 

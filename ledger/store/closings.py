@@ -184,32 +184,32 @@ def posted_lines(connection: Connection, contract_id: str, before: str | None = 
     return {period: tuple(lines) for period, lines in found.items()}
 
 
+def document_of(connection: Connection, tax_id: str, number_text: str) -> IssuedDocument | None:
+    """A document with its postings and files, just as they were kept; None if there is none of this number."""
+    query = sql.SQL("SELECT {columns} FROM issued_document WHERE (tax_id, number_text) = (%(tax_id)s, %(number_text)s)")
+    rows = fetch(connection, query.format(columns=column_list(_DOCUMENT)), {"tax_id": tax_id, "number_text": number_text})
+    if not rows:
+        return None
+    values = dict(zip(_DOCUMENT, rows[0], strict=True))
+    exact = {"series": Series(values["series"]), "total_minor": int(values["total_minor"])}
+    parts = {"postings": _postings(connection, tax_id, number_text), "files": issued_files(connection, tax_id, number_text)}
+    return IssuedDocument(**values | exact | parts)
+
+
 def closing_of(connection: Connection, contract_id: str, period: str) -> Closing | None:
     """The closed period with its lines and its document, just as they were kept; None if it is not closed."""
-    columns = column_list(name for name in _DOCUMENT if name not in _OF_DOCUMENT)
     rows = fetch(
         connection,
-        sql.SQL(
-            "SELECT run_id, digest, basis, contract_hashes, carried_out_minor, tax_id, number_text, {columns} "
-            "FROM closing JOIN issued_document USING (tax_id, number_text) WHERE (contract_id, period) = (%(contract_id)s, %(period)s)"
-        ).format(columns=columns),
+        "SELECT run_id, digest, basis, contract_hashes, carried_out_minor, tax_id, number_text FROM closing "
+        "WHERE (contract_id, period) = (%(contract_id)s, %(period)s)",
         {"contract_id": contract_id, "period": period},
     )
     if not rows:
         return None
-    [(run_id, digest, basis, contract_hashes, carried_out_minor, tax_id, number_text, *others)] = rows
-    values = dict(zip((name for name in _DOCUMENT if name not in _OF_DOCUMENT), others, strict=True))
-    document = IssuedDocument(
-        **values
-        | {
-            "tax_id": tax_id,
-            "number_text": number_text,
-            "series": Series(values["series"]),
-            "total_minor": int(values["total_minor"]),
-            "postings": _postings(connection, tax_id, number_text),
-            "files": issued_files(connection, tax_id, number_text),
-        }
-    )
+    [(run_id, digest, basis, contract_hashes, carried_out_minor, tax_id, number_text)] = rows
+    document = document_of(connection, tax_id, number_text)
+    if document is None:  # somebody has removed it
+        return None
     return Closing(
         contract_id=contract_id,
         period=period,

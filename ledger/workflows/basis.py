@@ -1,7 +1,8 @@
 """What a document was computed from besides what its run saw: the days of its months, since time zone data may say otherwise later, and the
 credit notes that it carried in. Recorded when it is issued.
 
-Takes periods and credit notes, gives plain dicts and lists, and from them the same periods. Source: specification, section 8, "Reproducible".
+Takes periods and credit notes, gives plain dicts and lists, and from them the same periods.
+Source: specification, section 8, "Reproducible".
 """
 
 from collections.abc import Iterable, Mapping

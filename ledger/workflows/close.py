@@ -5,12 +5,13 @@ decision record issued-documents.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import tzdata
 
@@ -20,13 +21,11 @@ from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
 from ledger.settlement.journal import statement_postings
 from ledger.settlement.numbering import Series
-from ledger.settlement.period import Period
 from ledger.settlement.statement import PostedLine, Statement
 from ledger.settlement.tax import tax_terms
 from ledger.store.closings import Closing, closings_of_period, keep_closing
 from ledger.store.connection import Connection
 from ledger.store.contracts import keep_readings
-from ledger.store.credit_notes import CreditNoteRow
 from ledger.store.database import Database
 from ledger.store.settle_lock import one_settlement_at_a_time
 from ledger.store.settlements import KeptDraft, keep_run, kept_drafts, remove_draft

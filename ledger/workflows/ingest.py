@@ -101,7 +101,13 @@ def ingest(
                 on_file(name, records.records)
             names.take()
             summary = load_file(
-                database, records, author=author, upkeep=upkeep.of, on_chunk=names.look_at, on_progress=on_progress, again=options.again,
+                database,
+                records,
+                author=author,
+                upkeep=upkeep.of,
+                on_chunk=names.look_at,
+                on_progress=on_progress,
+                again=options.again,
                 revive=options.revive,
             )
             reports.append(

@@ -17,7 +17,7 @@ from ledger.documents.settlement_json import canonical_bytes, line_to_json
 from ledger.errors import LedgerError
 from ledger.settlement.numbering import Series
 from ledger.store.chains import Link, chain_of, providers_of_documents, stray_rows
-from ledger.store.closings import Closing, closing_of
+from ledger.store.closings import Closing, IssuedDocument, closing_of, document_of
 from ledger.store.connection import Connection
 from ledger.store.contracts import altered_versions
 from ledger.store.database import Database
@@ -84,11 +84,19 @@ def _walk(connection: Connection, tax_id: str, links: Sequence[Link]) -> Iterato
         elif link.previous_seal != seal:
             yield link.number_text, _of_chain("previous seal", link.previous_seal, seal)
         position, seal = link.position + 1, link.seal
-        closing = None if link.contract_id is None or link.period is None else closing_of(connection, link.contract_id, link.period)
-        if closing is None:
-            yield link.number_text, _of_chain("closed period", None, f"one that {link.number_text} of {tax_id} is of")
-        else:
-            yield from ((link.number_text, one) for one in inconsistencies(closing))
+        yield from ((link.number_text, one) for one in _of_link(connection, tax_id, link))
+
+
+def _of_link(connection: Connection, tax_id: str, link: Link) -> Sequence[Disagreement]:
+    """What disagrees of the document of a link: that of a closed period, or a credit on demand."""
+    if link.contract_id is not None and link.period is not None:
+        closing = closing_of(connection, link.contract_id, link.period)
+        assert closing is not None, "the link has a closed period, and a document"
+        return inconsistencies(closing)
+    document = document_of(connection, tax_id, link.number_text)
+    if document is None or not link.is_credit:
+        return [_of_chain("closed period", None, f"one that {link.number_text} of {tax_id} is of")]
+    return _of_credit(document)
 
 
 def _gaps(links: Sequence[Link]) -> Iterator[Disagreement]:
@@ -107,15 +115,40 @@ def _of_chain(place: str, found: object, expected: object) -> Disagreement:
     return Disagreement(place=place, kept=kept, given=given, source=Source.CHAIN)
 
 
+def _of_credit(document: IssuedDocument) -> list[Disagreement]:
+    """Where what is kept of a credit on demand disagrees with what was sealed."""
+    if unsealed := _unsealed(document):
+        return [unsealed]
+    sealed = read_json(document.sealed)
+    assert isinstance(sealed, dict), "what is sealed is JSON"
+    found = []
+    if document.content.encode() != canonical_bytes(sealed["settlement"]):
+        found.append(Disagreement(place="content", kept="other bytes", given="what was sealed", source=Source.SEAL))
+    for place, kept, given in (
+        ("journal posting", postings_to_json(document.postings, document.minor_digits), sealed.get("journal")),
+        ("number", document.number_text, sealed.get("number")),
+        ("tax id", document.tax_id, sealed.get("tax_id")),
+        ("previous seal", document.previous_seal, sealed.get("previous_seal")),
+    ):
+        found += compare(place, kept, given, Source.SEAL)
+    contract_id = sealed["settlement"].get("contract")
+    return [*found, *_of_files(document, quote(f"{contract_id}-{document.number_text}", safe=""))]
+
+
+def _unsealed(document: IssuedDocument) -> Disagreement | None:
+    digest = sha256(document.sealed).hexdigest()
+    return None if digest == document.seal else _of_chain("seal", document.seal, digest)
+
+
 def inconsistencies(closing: Closing) -> list[Disagreement]:
     """Where what is kept of a closed period disagrees with what was sealed."""
     document = closing.document
-    if (digest := sha256(document.sealed).hexdigest()) != document.seal:
-        return [_of_chain("seal", document.seal, digest)]
+    if unsealed := _unsealed(document):
+        return [unsealed]
     sealed = read_json(document.sealed)
     if not isinstance(sealed, dict) or not is_settlement(sealed.get("settlement")):
         return [Disagreement(place="what is sealed", kept="something else", given="a settlement", source=Source.SEAL)]
-    return [*_against_seal(closing, sealed), *_of_files(closing)]
+    return [*_against_seal(closing, sealed), *_of_files(document, quote(closing.contract_id, safe=""))]
 
 
 def _against_seal(closing: Closing, sealed: Mapping[str, Any]) -> Iterator[Disagreement]:
@@ -153,12 +186,11 @@ def _as_row(one: Disagreement, before: str) -> Disagreement:
     return Disagreement(place=f"{before}{one.place}", kept=one.kept, given=one.given, source=one.source)
 
 
-def _of_files(closing: Closing) -> Iterator[Disagreement]:
-    """Files that are not those whose SHA-256 is kept; the document's JSON is its content."""
-    for file in closing.document.files:
+def _of_files(document: IssuedDocument, name: str) -> Iterator[Disagreement]:
+    """Files that are not those whose SHA-256 is kept; the JSON of this name is the content of the document."""
+    for file in document.files:
         if (digest := sha256(file.content).hexdigest()) != file.sha256:
             yield _of_chain(f"file {file.name}", digest, file.sha256)
-    name = f"{quote(closing.contract_id, safe='')}.json"
-    written = {file.name: file.content for file in closing.document.files}
-    if written.get(name) != closing.document.content.encode():
-        yield _of_chain(f"file {name}", "other content" if name in written else None, "the content of the document")
+    written = {file.name: file.content for file in document.files}
+    if written.get(f"{name}.json") != document.content.encode():
+        yield _of_chain(f"file {name}.json", "other content" if f"{name}.json" in written else None, "the content of the document")

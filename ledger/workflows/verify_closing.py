@@ -23,6 +23,7 @@ from ledger.store.causes import causes_since
 from ledger.store.closings import ClosedPeriod, Closing, closings_of_period
 from ledger.store.connection import Connection
 from ledger.store.contracts import StoredVersion, altered_versions, stored_versions
+from ledger.store.credit_notes import credit_notes
 from ledger.store.database import Database
 from ledger.store.seen import Run, Seen, run_of
 from ledger.workflows.basis import as_recorded
@@ -175,7 +176,9 @@ def _recomputed(connection: Connection, one: _Recalled, rated: Rated) -> list[Di
         if unrated := month.judged.unrated:
             return [_of_events(f"adjustments of {name}", "by known rates", f"none: {unrated_words(None, month.judged.period, unrated)}")]
     adjustments = adjustments_of(connection, (one.versions, one.period), one.looked_at, earlier, one.run.settled_at, one.run.seen)
-    carried = Carried(adjustments=adjustments, carried_in_minor=one.closed[-1].carried_out_minor if one.closed else 0)
+    notes = [note for note in credit_notes(connection, contract_id) if note.carried_into == one.closing.period]
+    balance_minor = (one.closed[-1].carried_out_minor if one.closed else 0) + sum(note.net_minor + note.tax_minor for note in notes)
+    carried = Carried(adjustments=adjustments, carried_in_minor=balance_minor)
     known = Known(rated={contract_id: rated[contract_id, one.period.name]}, carried={contract_id: carried})
     stated = next(state_contracts([(one.versions, one.period)], known, state="closed", is_test=False), None)
     if stated is None:

@@ -38,9 +38,7 @@ def test_a_version_says_how_its_period_is_taxed() -> None:
 )
 def test_credits_reduce_the_base_unless_they_are_damages(taxed: TaxTerms, tax: int) -> None:
     assert tax_of(MONTH, taxed, 2, Rounding.HALF_UP) == tax
-    adjusted = [
-        adjustment(line.amount_minor, line.kind, rate=str(taxed.rate), outside_scope=taxed.credits_outside_scope) for line in MONTH
-    ]
+    adjusted = [adjustment(line.amount_minor, line.kind, rate=str(taxed.rate), outside_scope=taxed.credits_outside_scope) for line in MONTH]
     assert tax_of(adjusted, terms("0.06"), 2, Rounding.HALF_UP) == tax  # an adjustment counts as what it adjusts
 
 
