@@ -146,6 +146,7 @@ def test_one_contract_of_a_month_is_verified_and_told_as_json(ledger: RunLedger)
 def test_what_cannot_be_verified_is_refused_with_what_to_do(ledger: RunLedger) -> None:
     for arguments, code, said in [
         ([], 2, "say what to verify: a MONTH, --chain or --cells"),
+        (["--cells", "2026-13"], 2, "is not a month"),
         (["2026-05", "--chain"], 2, "give no month"),
         (["2026-05", "--provider", PROVIDER], 2, "--provider goes with --chain"),
         (["--cells", "--contract", "other"], 2, "--contract goes with a MONTH alone"),
