@@ -112,6 +112,10 @@ def pass_database(command: Callable[..., Any]) -> Callable[..., Any]:
         from ledger.store.database import open_database
 
         with open_database(url) as database:
+            if database.is_made:
+                from ledger.cli.which_database import show_database
+
+                show_database(database)
             return command(database, *arguments, **options)
 
     return run

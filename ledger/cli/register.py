@@ -10,6 +10,7 @@ from ledger.cli.contract import counted, quoted
 from ledger.cli.options import author_option, pass_database
 from ledger.cli.output import echo
 from ledger.cli.stored_version import short_hash, show_missing, version_words
+from ledger.cli.which_database import show_database
 from ledger.documents.text_table import write_lines
 from ledger.store.contracts import StoredVersion
 from ledger.store.database import Database
@@ -46,6 +47,8 @@ def add(database: Database, ctx: click.Context, files: tuple[Path, ...], example
         echo(f"added {_title(version)}")
     for version in registered.already_there:
         echo(f"already there: {_title(version)}")
+    if not registered.failed and not database.is_made:  # which was told then
+        show_database(database)
     for version in (*registered.added, *registered.already_there):
         show_missing(version, registered.missing[version.content_sha256])
     if registered.failed:

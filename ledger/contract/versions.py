@@ -147,15 +147,24 @@ def _accounts_in_two_contracts(by_id: Mapping[str, _Versions]) -> Iterator[tuple
             ends = [end for end in (mine.until_on, yours.until_on) if end is not None]
             if ours is not theirs and (not ends or from_on < min(ends)):
                 first, second = ours.contracts[mine.version], theirs.contracts[yours.version]
-                yield theirs.files[yours.version], _shared_account(first, second, account, str(from_on))
+                number = max(ours.contracts) + 1 if first.version in ours.stored else None
+                yield theirs.files[yours.version], _shared_account(first, second, account, str(from_on), number)
 
 
-def _shared_account(first: Contract, second: Contract, account: str, from_on: str) -> Finding:
+def _shared_account(first: Contract, second: Contract, account: str, from_on: str, number: int | None) -> Finding:
+    """`number` is that of the next version of the first contract if the first can no longer be changed."""
+    cure = "remove it from one of them, or let one end where the other begins"
+    if number is not None:
+        own = first.parties.customer.accounts
+        instead = "without this account" if len(own) > 1 else "with another account in its place"
+        until = "" if first.effective.until is None else f", until: {first.effective.until}"
+        cure = f"write another account or other days; or, if the account moves, first add version {number} of `{first.id}`, with "
+        cure += f"`replaces: {first.version}`, `effective: {{from: {from_on}{until}}}` and {instead}"
     at = second.parties.customer.accounts.index(account)
     return Finding(
         code="account_in_two_contracts",
         path=("parties", "customer", "accounts", at),
         found=f"the account `{account}` from {from_on}, which then belongs to version {first.version} of `{first.id}` too",
         expected="an account in one contract at a time",
-        cure="remove it from one of them, or let one end where the other begins",
+        cure=cure,
     )

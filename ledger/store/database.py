@@ -8,6 +8,7 @@ import re
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, LiteralString, Self
 
@@ -43,12 +44,17 @@ class ClockRefused(LedgerError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Database:
-    """An open database with the current schema. A context manager: leaving it closes its connections."""
+    """An open database with the current schema. A context manager: leaving it closes its connections.
+
+    `embedded_in` is the folder of the server that ledger keeps itself, None for another one; `is_made` says that opening it made it.
+    """
 
     connections: Connections = field(repr=False)
     url: str = field(repr=False)  # with the password
     is_test: bool
     fixed_now: datetime | None = None
+    embedded_in: Path | None = None
+    is_made: bool = False
 
     @property
     def engine(self) -> "Engine":
@@ -80,7 +86,8 @@ def open_database(url: str | None) -> Database:
     try:
         with connections.begin() as connection:
             found = schema_revision(connection)
-        if found is None and url is None:
+        is_made = found is None and url is None
+        if is_made:
             from ledger.store.migration import upgrade
 
             upgrade(connections.engine, is_test=False)
@@ -89,7 +96,14 @@ def open_database(url: str | None) -> Database:
             raise SchemaMismatch(place(connections.url), found=found)
         with connections.begin() as connection:
             is_test = bool(_value(connection, "SELECT is_test FROM ledger"))
-        return Database(connections=connections, url=connections.url, is_test=is_test, fixed_now=_fixed_now(is_test=is_test))
+        return Database(
+            connections=connections,
+            url=connections.url,
+            is_test=is_test,
+            fixed_now=_fixed_now(is_test=is_test),
+            embedded_in=home_folder() if url is None else None,
+            is_made=is_made,
+        )
     except BaseException:
         connections.close()
         raise

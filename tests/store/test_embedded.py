@@ -98,6 +98,13 @@ def test_the_first_command_makes_everything_and_the_next_is_quick(folder: Path) 
     assert "not running" in finish(ledger(home, "database", "status"))[1]
 
 
+def test_the_first_command_says_that_it_made_a_database_and_contract_add_where_it_is(folder: Path) -> None:
+    home = folder / "home"
+    said = [finish(ledger(home, "contract", "add", "contracts/acme-bank.yaml"))[2] for _ in range(2)]
+    kept = f"kept in {home}, for this user alone; LEDGER_DATABASE_URL names one that is shared\n"
+    assert said == [f"database: made now, {kept}", f"database: {kept}"]
+
+
 def test_commands_that_start_at_once_share_one_server(folder: Path) -> None:
     results = [finish(command) for command in [ledger(folder / "home") for _ in range(3)]]
     assert [code for code, _, _ in results] == [0] * 3, results

@@ -1,6 +1,7 @@
 """Approvals of contract versions: who may give which, that they stay, and that a month is settled for good only with all of them."""
 
 import json
+import re
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -40,7 +41,9 @@ def approve(run_ledger: RunLedger) -> Callable[..., Result]:
 def test_a_role_approves_once_and_it_is_kept_by_whom_when_and_why(contract: Path, approve: Callable[..., Result], query: Query) -> None:
     first = approve("--role", "legal", "--author", "Li Na", "--reason", "as signed", now="2026-05-02T08:00:00Z")
     assert first.exit_code == 0 and first.stdout.startswith("approved acme-bank-llm version 1 (sha256 ")
-    assert first.stderr.splitlines() == [
+    database, *rest = first.stderr.splitlines()
+    assert re.fullmatch("database: test_[0-9a-f]+ at .+", database)
+    assert rest == [
         "acme-bank-llm version 1 needs approval before it is settled: finance",
         "  ledger contract approve acme-bank-llm 1 --role finance",
     ]

@@ -181,3 +181,20 @@ def test_what_does_not_go_with_stored_versions_is_told_at_its_place_in_the_file(
     assert refused.exit_code == 1 and rest.startswith(told), refused.stderr
     assert rest.splitlines()[1:3] == [f"    {text.splitlines()[number - 1]}", f"    {' ' * column}^"]
     assert refused.stderr.count(": error ") == 1
+
+
+def test_an_account_moves_to_another_contract_as_the_refusal_says(run_ledger: RunLedger, tmp_path: Path) -> None:
+    assert run_ledger("contract", "add", write_contract(tmp_path)).exit_code == 0
+    new = write_contract(tmp_path, ("id: acme-bank-llm", "id: other"), ("from: 2026-01-01", "from: 2026-07-01"), name="new.yaml")
+    refused = run_ledger("contract", "add", new)
+    assert refused.exit_code == 1 and (
+        "first add version 2 of `acme-bank-llm`, with `replaces: 1`, `effective: {from: 2026-07-01, until: 2027-01-01}` "
+        "and with another account in its place\n"
+    ) in refused.stderr
+    moved = [
+        ("version: 1\n", "version: 2\nreplaces: 1\n"),
+        ("from: 2026-01-01", "from: 2026-07-01"),
+        ("    - acme-bank\n", "    - acme-bank-old\n"),
+    ]
+    assert run_ledger("contract", "add", write_contract(tmp_path, *moved, name="moved.yaml")).exit_code == 0
+    assert run_ledger("contract", "add", new).exit_code == 0
