@@ -76,9 +76,11 @@ def _told(made: NewContract, language: str, output: Path | None) -> list[str]:
         f"{'the contract' if output is None else output}: {contract.id} version {contract.version}, {contract.parties.customer.name}",
         f"  in force from {contract.effective.start}{until}, days of {contract.calendar.timezone}, amounts in {contract.money.currency}",
     ]
+    money = ", ".join(f"{name} {written} (line {line})" for name, line, written in made.money)
+    lines += wrapped(f"the template's money, which nobody has agreed: {money}", first="  ")
     if made.unfilled:
         named = ", ".join(f"{name} (line {line})" for name, line in made.unfilled)
-        lines += wrapped(f"still the template's: {named}; and prices, targets and clause numbers", first="  ")
+        lines += wrapped(f"still the template's: {named}; and targets, tiers, refunds and clause numbers", first="  ")
     return [
         *lines,
         "next:",

@@ -270,12 +270,10 @@ def _percentile_is_high(contract: Contract) -> Iterator[Finding]:
 
 @_lint
 def _nothing_is_the_templates(contract: Contract) -> Iterator[Finding]:
-    """One for each key whose value, or an entry of it, holds one of TEMPLATE_MARKS; examples follow the rest."""
+    """One for each key, value or entry of a list that holds one of TEMPLATE_MARKS; examples follow the rest."""
     for path, text, at_key in _named(contract):
         if any(mark in text for mark in TEMPLATE_MARKS):
-            cure = "write what the agreement says; `ledger contract new --help` shows how to have it written everywhere"
-            if at_key:
-                cure = "write the name that is meant, in the examples too"
+            cure = "write the name that is meant, in the examples too" if at_key else "write what the agreement says"
             yield Finding(
                 severity=Severity.WARNING,
                 code="template_value",
@@ -288,25 +286,24 @@ def _nothing_is_the_templates(contract: Contract) -> Iterator[Finding]:
 
 
 def _named(contract: Contract) -> Iterator[tuple[Path, str, bool]]:
-    """The texts in which contracts of one kind differ, their paths and whether they are keys; of a list, the first with a mark."""
+    """The texts in which contracts of one kind differ, their paths and whether they are keys."""
     yield ("id",), contract.id, False
     yield ("title",), contract.title or "", False
     for role, party in (("provider", contract.parties.provider), ("customer", contract.parties.customer)):
         yield ("parties", role, "name"), party.name, False
         yield ("parties", role, "tax_id"), party.tax_id, False
-        yield from _first_marked(("parties", role, "address"), party.address)
-    yield from _first_marked(("parties", "customer", "accounts"), contract.parties.customer.accounts)
+        yield from _entries(("parties", role, "address"), party.address)
+    yield from _entries(("parties", "customer", "accounts"), contract.parties.customer.accounts)
     if contract.payment is not None:
         yield ("payment", "details"), contract.payment.details, False
     for name, model in contract.models.items():
         yield ("models", name), name, True
-        yield from _first_marked(("models", name, "served_as"), model.served_as or ())
+        yield from _entries(("models", name, "served_as"), model.served_as or ())
         yield from ((("models", name, "degraded", variant), variant, True) for variant in model.degraded)
 
 
-def _first_marked(path: Path, texts: Sequence[str]) -> Iterator[tuple[Path, str, bool]]:
-    marked = [((*path, at), text, False) for at, text in enumerate(texts) if any(mark in text for mark in TEMPLATE_MARKS)]
-    yield from marked[:1]
+def _entries(path: Path, texts: Sequence[str]) -> Iterator[tuple[Path, str, bool]]:
+    yield from (((*path, at), text, False) for at, text in enumerate(texts))
 
 
 @_lint

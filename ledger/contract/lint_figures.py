@@ -15,6 +15,8 @@ from ledger.contract.model import Contract
 from ledger.contract.scalar import UNIT_US, duration_text, parse_duration
 
 LARGEST_MULTIPLIER = 10  # of what is usual; 60 is a share without its %
+# The money of the templates of `ledger contract new`, which nobody has agreed: rates, tax, minimum.
+TEMPLATE_RATES, TEMPLATE_TAX, TEMPLATE_MINIMUMS = (Decimal(22), Decimal("5.5"), Decimal(88)), Decimal("0.06"), (None, Decimal(10000))
 LONGEST_MONTH_US = 31 * UNIT_US["d"] + UNIT_US["h"]  # clocks that go back add an hour
 
 
@@ -132,7 +134,22 @@ def _terms_are_of_days(contract: Contract) -> Iterator[Finding]:
         yield warning("short_term", ("calendar", "corrections", "within"), found, "at least 1d", cure)
 
 
+def _money_is_agreed(contract: Contract) -> Iterator[Finding]:
+    """Only where nothing of it was changed: a rate of tax, or no minimum, is often that of the agreement too."""
+    tax, minimum = contract.money.tax, contract.minimum_commitment
+    if tax is None or tax.rate != TEMPLATE_TAX or minimum not in TEMPLATE_MINIMUMS:
+        return
+    for name, model in contract.models.items():
+        rates = model.per_million_tokens
+        if (rates.input, rates.cached_input, rates.output) == TEMPLATE_RATES:
+            of = "no minimum" if minimum is None else f"a minimum of {minimum}"
+            found = f"the prices of a template of `ledger contract new`, with its tax of {percent_text(Fraction(tax.rate))} and {of}"
+            cure = "write the prices, the tax and the minimum that were agreed; should they be these, accept the warning"
+            yield warning("template_money", ("models", name, "per_million_tokens"), found, "the money of the agreement", cure)
+
+
 FIGURE_LINTS = (
+    _money_is_agreed,
     _alert_can_be_hit,
     _budget_can_be_exceeded,
     _tolerance_forgives,

@@ -56,10 +56,12 @@ FIELDS: dict[str, Field] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewContract:
-    """The file to be written, what it means, and the paths, with their lines, of values that are still the template's."""
+    """The file to be written, what it means, and the paths, with their lines, of values that are still the template's; `money` are those
+    that decide amounts, which nobody can give here, each as the file writes it."""
 
     content: bytes
     contract: Contract
+    money: tuple[tuple[str, int, str], ...]
     unfilled: tuple[tuple[str, int], ...]
 
 
@@ -90,7 +92,12 @@ def new_contract(kind: str, language: str, given: Mapping[str, Sequence[str]]) -
         content = replace_texts(content, moved)
         result = read_contract(content, "")
     assert result.contract is not None, [str(one) for one in result.diagnostics]
-    return NewContract(content=content, contract=result.contract, unfilled=tuple(_unfilled(result.contract, result.places)))
+    return NewContract(
+        content=content,
+        contract=result.contract,
+        money=tuple(_money(result.contract, result.places)),
+        unfilled=tuple(dict.fromkeys(_unfilled(result.contract, result.places))),
+    )
 
 
 def _year_after(day: date) -> date:
@@ -129,6 +136,17 @@ def _moved_instants(template: bytes, contract: Contract) -> Iterator[tuple[Path,
 
 def _next_month(day: date) -> date:
     return date(day.year + day.month // 12, day.month % 12 + 1, 1)
+
+
+def _money(contract: Contract, places: Places) -> Iterator[tuple[str, int, str]]:
+    """What decides the amounts of an invoice, before what decides when it is paid."""
+    paths: list[tuple[Path, tuple[Path, ...]]] = [(("minimum_commitment",), ((),)), (("money", "tax"), (("name",), ("rate",)))]
+    for model in contract.models:
+        paths.append((("models", model, "per_million_tokens"), (("input",), ("cached_input",), ("output",))))
+    paths += [(("refund", "cap"), ((),)), (("payment", "due"), ((),))]
+    for path, parts in paths:
+        written_there = " ".join(places.text_of((*path, *part)) for part in parts)
+        yield ".".join(map(str, path)), places.of(path)[0], written_there
 
 
 def _unfilled(contract: Contract, places: Places) -> Iterator[tuple[str, int]]:

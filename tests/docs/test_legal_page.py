@@ -11,6 +11,7 @@ from click.testing import Result
 
 PAGE, _, AMENDMENT = (Path(__file__).parents[2] / "docs" / "legal.md").read_text("utf-8").partition("## Later: an amendment\n")
 COMMANDS = re.findall(r"^    ledger (.+)$", PAGE, re.MULTILINE)
+MONEY = re.findall(r"```yaml\n(.+)\n```", PAGE.partition("**Set the money.**")[2].partition("\n## ")[0])
 NEW = next(command for command in COMMANDS if command.startswith("contract new"))
 MISTAKES = re.findall(r"```yaml\n(.+)\n```\n\n```text\n(.+)\n```\n\n```yaml\n(.+)\n```", PAGE)
 # What the amendment does, in its order: a command, a value that is written, a text that is replaced, a message of the last command.
@@ -24,8 +25,10 @@ RunLedger = Callable[..., Result]
 
 
 def fill_in(file: Path) -> None:
-    """Step 2 of the page: no value of the template is left."""
+    """Step 2 of the page: no value of the template is left, and the money is set."""
     file.write_text(file.read_text("utf-8").replace("EXAMPLE", "Acme"), "utf-8")
+    for lines in MONEY:
+        write_lines(file, lines)
 
 
 def write_lines(file: Path, lines: str) -> None:
@@ -113,5 +116,5 @@ def test_a_mistake_gives_its_message_and_its_cure_cures_it(
         assert shown.startswith(expected), shown
 
 
-def test_five_mistakes_are_shown() -> None:
-    assert len(MISTAKES) == 5
+def test_the_money_and_five_mistakes_are_shown() -> None:
+    assert (len(MONEY), len(MISTAKES)) == (3, 5)

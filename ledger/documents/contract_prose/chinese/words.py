@@ -60,6 +60,7 @@ WARNINGS = {
     "alert_share": "没有任何未达标时段数恰好对应预警比例",
     "limit_16k": "16,000 与 16,384 个 Token 容易混淆",
     "template_value": "仍留有模板中的值",
+    "template_money": "价格、税率与最低消费均与模板相同",
     "utc_calendar": "日历采用协调世界时，而有一方位于其他时区",
     "zone_without_place": "所用时区不属于任何地点",
     "text_cut_off": "有文本在注释中延续",

@@ -53,6 +53,7 @@ WARNINGS = {
     "alert_share": "no number of breaches hits the share at which the alert is due",
     "limit_16k": "16,000 and 16,384 tokens are easily confused",
     "template_value": "a value is still that of the template",
+    "template_money": "prices, tax and minimum are those of the template",
     "utc_calendar": "the calendar is UTC although a party is elsewhere",
     "zone_without_place": "the time zone is that of no place",
     "text_cut_off": "a text goes on in a comment",
