@@ -158,7 +158,9 @@ def _summary(checked: Sequence[CheckedFile]) -> str:
     warnings = sum(file.count(Severity.WARNING) for file in checked)
     examples = sum(len(file.contract.examples) for file in checked if file.contract is not None)
     unproved = f"; {counted(examples, 'example')}, run them with: ledger contract test" if examples else ""
-    return f"{counted(len(checked), 'file')}: {counted(errors, 'error')}, {counted(warnings, 'warning')}{unproved}"
+    is_partial = any(diagnostic.code == "bad_syntax" for file in checked for diagnostic in file.diagnostics)
+    unread = "; what stands around a bad_syntax was not read: correct it, and check again" if is_partial else ""
+    return f"{counted(len(checked), 'file')}: {counted(errors, 'error')}, {counted(warnings, 'warning')}{unproved}{unread}"
 
 
 def counted(number: int, noun: str) -> str:

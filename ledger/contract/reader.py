@@ -21,6 +21,7 @@ from ledger.contract.lint import lint
 from ledger.contract.lint_texts import lint_texts
 from ledger.contract.look_alike import SEPARATORS, as_meant, character_words, look_alikes, meant_by, retyped
 from ledger.contract.model import Contract, Queues
+from ledger.contract.recovery import read_parts
 from ledger.contract.rules import check_sections
 from ledger.contract.source import MAX_FINDINGS, Entries, Extent, Keys, Node, Refused, Text, printable, read_source, shown
 from ledger.contract.suggestion import cure_of_comma, did_you_mean, listed, near_match
@@ -71,12 +72,13 @@ class ReadResult:
 
 def read_contract(content: bytes, file: str) -> ReadResult:
     """The contract that the bytes write, with its errors and warnings; `file` is only the name they are shown under."""
-    root, diagnostics = read_source(content, file)
+    parts = read_parts(content, file)
+    root = parts.with_missing([field.alias or name for name, field in Contract.model_fields.items()])
     places = Places(root)
     if root is None:
-        return ReadResult(contract=None, diagnostics=diagnostics, places=places)
+        return ReadResult(contract=None, diagnostics=parts.diagnostics, places=places)
     contract, findings = _validated(root)
-    found = [*diagnostics, *(diagnostic_of(finding, file, places) for finding in findings)]
+    found = [*parts.diagnostics, *(diagnostic_of(finding, file, places) for finding in findings)]
     if contract and not found:
         found += [diagnostic_of(finding, file, places) for finding in lint(contract, lint_texts(root))]
     found.sort(key=lambda diagnostic: (diagnostic.line, diagnostic.column))
@@ -217,7 +219,7 @@ def _refused(path: Path, node: Node, refusal: Refusal, *, at_key: bool) -> Findi
     found = refusal.found or (f"`{printable(str(path[-1]))}`" if at_key else shown(node))
     cure, offset = refusal.cure, refusal.offset
     if isinstance(node, Text) and refusal.code in NUMBERS:
-        cure = cure_of_comma(node.text) or cure
+        cure = cure_of_comma(node.text, is_amount=path == ("minimum_commitment",)) or cure
     wrong = next(look_alikes(node.text), None) if isinstance(node, Text) and refusal.code != "bad_text" and not at_key else None
     if isinstance(node, Text) and wrong is not None:  # what is meant is plain to see, and what is wrong with it is not
         offset, character = wrong
@@ -253,12 +255,15 @@ def _missing(path: Path) -> Finding:
 def _unknown_key(path: Path, known: list[str], around: Node) -> Finding:
     key = str(path[-1])
     near = near_match(key, known)
-    if near is not None:
-        is_there = isinstance(around, Keys) and near in around.pairs
-        cure = f"remove it: `{near}` is there already" if is_there else f"did you mean `{near}`?"
+    is_there = isinstance(around, Keys) and near in around.pairs
+    homes = _sections_with(key) if len(path) <= 2 else ()
+    if near is not None and not is_there:
+        cure = f"did you mean `{near}`?"
+    elif homes:
+        move = "indent it, if it is part of" if len(path) == 1 else "move it to"
+        cure = f"{move} {' or '.join(f'`{home}`' for home in homes)}, or remove it"
     else:
-        homes = _sections_with(key) if len(path) == 2 else ()
-        cure = f"move it to {' or '.join(f'`{home}`' for home in homes)}, or remove it" if homes else "remove it"
+        cure = f"remove it: `{near}` is there already" if is_there else "remove it"
     found = f"the key `{printable(key)}`" + (f" under `{printable(str(path[-2]))}`" if len(path) > 1 and isinstance(path[-2], str) else "")
     return Finding(code="unknown_key", path=path, at_key=True, found=found, expected=f"one of {listed(known)}", cure=cure)
 

@@ -26,7 +26,7 @@ from ledger.contract.model import (
     served_names,
 )
 from ledger.contract.scalar import UNIT_US, currency_digits, duration_text
-from ledger.contract.suggestion import did_you_mean, listed
+from ledger.contract.suggestion import did_you_mean, listed, near_match
 from ledger.contract.whole_numbers import LARGEST_RESULT_US, MOST_DIGITS, size_of
 
 RESERVED_TIERS = (*ExemptionKind, "missing_latency", "cancelled", "refund", "failed")
@@ -81,12 +81,14 @@ def _effective_has_days(effective: Effective) -> Iterator[Finding]:
 def _minimum_fits_currency(money: Money, minimum: Any) -> Iterator[Finding]:
     digits = currency_digits(money.currency)
     if minimum is not None and -minimum.as_tuple().exponent > digits:
+        is_thousands = minimum.as_tuple().exponent == -3
+        thousands = f"; if the point parts thousands, leave it out: `{str(minimum).replace('.', '')}`" if is_thousands else ""
         yield Finding(
             code="too_many_digits",
             path=("minimum_commitment",),
             found=f"`{minimum}`",
             expected=f"an amount of {money.currency}, which has {digits} digits after the point",
-            cure="write an amount that can be paid",
+            cure=f"write an amount that can be paid{thousands}",
         )
 
 
@@ -285,7 +287,9 @@ def _examples_speak_of_this_contract(examples: tuple[Example, ...], models: Mapp
     for path, event in _example_events(examples):
         for key, value, known in (("model", event.model, served), ("account", event.account, list(parties.customer.accounts))):
             if value is not None and value not in known:
-                found, cure = f"the {key} `{value}`", did_you_mean(value, known, "name one of these")
+                near = near_match(value, known)
+                found = f"the {key} `{value}`"
+                cure = f"{f'write `{near}` if it is meant' if near else 'name one of these'}; if it left the contract, remove the example"
                 yield Finding(code="bad_example", path=(*path, key), found=found, expected=f"one of {listed(known)}", cure=cure)
 
 

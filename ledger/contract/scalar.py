@@ -129,7 +129,7 @@ def parse_share(value: object) -> Decimal:
         cure = "write a number and %, without a space"
         if bare:
             share = f"{Decimal(text).scaleb(2).normalize():f}%"
-            cure = f"did you mean `{text}%`?" if Decimal(text) >= 1 else f"write {share}, or {text}% if that is meant"
+            cure = f"did you mean `{text}%`?" if Decimal(text) > 1 else f"write {share}, or {text}% if that is meant"
         raise Refusal("bad_percentage", "a percentage such as 30%", cure)
     return Decimal(text[:-1]).scaleb(-2)
 

@@ -6,7 +6,6 @@ Source: specification, section 3, first paragraph.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,15 +17,14 @@ from ledger.contract.look_alike import OPENING, QUOTES, SEPARATORS, as_meant, ch
 from ledger.contract.other_file import other_file
 from ledger.contract.scalar import TURNING
 from ledger.contract.suggestion import cure_of_comma
-from ledger.contract.syntax import syntax_words
+from ledger.contract.syntax import Unspaced, syntax_words, unspaced_key, unspaced_line
+from ledger.contract.unseen import find_unseen, unseen_words
 
 CONTRACT = "contract"
 MAX_BYTES = 128 * 1024
 MAX_VALUES = 10_000
 MAX_DEPTH = 20
 MAX_FINDINGS = 200  # a file that is wrong throughout is not a contract; showing more would help nobody
-# What word processors and web pages put where a line may or may not break; nobody sees it, and no name equals one that holds it.
-HIDDEN = frozenset("\u00ad\u200b\u2060")
 NULLS = ("", "~", "null", "Null", "NULL")
 Extent = tuple[int, int, int, int]  # line and column of the first character, line and column after the last; these are 0 if not known
 
@@ -159,11 +157,11 @@ class _Source:
             cure = "save the file as UTF-8: it is in another encoding, such as Latin-1 or GBK, or damaged"
             self.refuse("bad_encoding", _end_of(before), found, "a text in UTF-8", cure)
             raise _Stop from None
-        strange = (_CONTROL if self.is_stored else _STRANGE).search(text)
-        if strange:
-            line, column = _end_of(text[: strange.start()])
-            found = f"{_strange_words(strange[0])} (U+{ord(strange[0]):04X})"
-            self.refuse("bad_character", (line, column, line, column + 1), found, "text that can be seen", "remove the character")
+        unseen = find_unseen(text, is_stored=self.is_stored)
+        if unseen is not None:
+            line, column = _end_of(text[:unseen])
+            place = (line, column, line, column + 1)
+            self.refuse("bad_character", place, unseen_words(text[unseen]), "text that can be seen", "remove the character")
             raise _Stop
         return text
 
@@ -265,6 +263,12 @@ class _Source:
         before = len(self.diagnostics)
         key = self._node(events, event, depth + 1, in_brackets=in_brackets, is_key=True)
         value = self._node(events, next(events), depth + 1, in_brackets=in_brackets)
+        unspaced = unspaced_key(key.text) if isinstance(key, Text) and not key.is_quoted and self.diagnostics[before:] else None
+        if isinstance(key, Text) and unspaced is not None:
+            del self.diagnostics[before:]  # that it has no value is only what follows
+            self._refuse_unspaced((key.line, key.column, key.end_line, key.end_column), unspaced)
+            pairs.setdefault(unspaced.name, (key, Refused(line=key.line, column=key.column)))
+            return
         whole = _broken_by_comma(pairs, key) if isinstance(key, Text) and self.diagnostics[before:] else ""
         if isinstance(key, Text) and (cure := cure_of_comma(whole)):
             del self.diagnostics[before:]  # that it has no value is only what follows
@@ -295,12 +299,14 @@ class _Source:
     def _refuse_look_alike(self, line: int, column: int, character: str) -> None:
         if self.diagnostics and (self.diagnostics[-1].line, self.diagnostics[-1].column) == (line, column):
             return  # told already, as a part of what cannot be read as a whole
-        meant, expected = meant_by(character), "a key and a value"
-        cure = retyped(character)
+        meant, expected, cure = meant_by(character), "a key and a value", retyped(character)
         if meant in QUOTES or meant == ",":
             expected = "a text in straight quotes" if meant in QUOTES else "entries with `,` between them"
             cure = f"{cure}; a text that is to hold it needs straight quotes around it"
         self.refuse("bad_syntax", (line, column, line, column + 1), character_words(character), expected, cure)
+
+    def _refuse_unspaced(self, place: tuple[int, int] | Extent, wrong: Unspaced) -> None:
+        self.refuse("bad_syntax", place, f"`{printable(wrong.written)}` without a space", "a key and a value, or a list entry", wrong.cure)
 
     def _refuse_syntax(self, error: yaml.MarkedYAMLError) -> None:
         problem = f"{error.context or ''} {error.problem or ''}"
@@ -318,6 +324,10 @@ class _Source:
             if line < len(self.lines) and (wrong := mistyped_sign(self.lines[line])):
                 self._refuse_look_alike(line + 1, wrong[0] + 1, wrong[1])
                 return
+        for number in [*near, *(self._line_before(number) for number in near)]:
+            if number < len(self.lines) and (unspaced := unspaced_line(self.lines[number])):
+                self._refuse_unspaced((number + 1, unspaced.column + 1), unspaced)
+                return
         if mark is not None and "mapping values are not allowed" in problem and ":" not in (before := self.lines[mark.line][: mark.column]):
             place = (mark.line + 1, len(before) - len(before.lstrip()) + 1)
             found, cure = "a line that is indented other than the lines above it", "align it with the keys that it belongs to"
@@ -329,10 +339,12 @@ class _Source:
         place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
         self.refuse("bad_syntax", place, found, "a key and a value, or a list entry", cure)
 
+    def _line_before(self, number: int) -> int:
+        """The last line before it that says something; without one, the first."""
+        return next((at for at in range(min(number, len(self.lines)) - 1, 0, -1) if self.lines[at].strip(" ")[:1] not in ("", "#")), 0)
+
 
 _LINE_END = re.compile("\r\n|\r|\n")
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff" + "".join(sorted(TURNING)) + "]")
-_STRANGE = re.compile(f"{_CONTROL.pattern[:-1]}{''.join(sorted(HIDDEN))}]")
 
 
 def read_source(content: bytes, file: str, what: str = CONTRACT, *, is_stored: bool = False) -> tuple[Node | None, tuple[Diagnostic, ...]]:
@@ -371,14 +383,6 @@ def _broken_by_comma(pairs: dict[str, tuple[Text, Node]], key: Text) -> str:
         return ""
     is_next = (before.end_line, before.end_column + 1) == (key.line, key.column)
     return f"{before.text},{key.text}" if is_next else ""
-
-
-def _strange_words(character: str) -> str:
-    if character in TURNING:
-        return "an invisible character that turns the direction of writing"
-    if character in HIDDEN:
-        return f"an invisible character, the {unicodedata.name(character).lower()}"
-    return "a zero byte" if character == "\0" else "a control character"
 
 
 def _extent(event: yaml.Event) -> Extent:

@@ -52,8 +52,9 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_LISTED]) + more
 
 
-def cure_of_comma(text: str) -> str | None:
-    """What to write instead of a number with a comma, which may have a unit; None if it is no such number.
+def cure_of_comma(text: str, *, is_amount: bool = False) -> str | None:
+    """What to write instead of a number with a comma, which may have a unit; None if it is no such number. An amount that can be paid
+    has no three digits after the point.
 
     >>> cure_of_comma("3,50"), cure_of_comma("1,000")
     ('write a decimal point: `3.50`', 'write `1000`, or `1.000` if the comma is to be a decimal point')
@@ -62,6 +63,8 @@ def cure_of_comma(text: str) -> str | None:
     if not match:
         return None
     pointed = text.replace(",", ".")
+    if len(match[2]) == 3 and is_amount:
+        return f"write `{text.replace(',', '')}`"
     if len(match[2]) == 3:
         return f"write `{text.replace(',', '')}`, or `{pointed}` if the comma is to be a decimal point"
     return f"write a decimal point: `{pointed}`"

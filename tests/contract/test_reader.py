@@ -187,6 +187,16 @@ def test_a_rule_is_asked_although_another_section_cannot_be_read() -> None:
     ]
 
 
+def test_a_part_that_is_no_yaml_does_not_hide_what_is_wrong_in_the_others() -> None:
+    edits = ["grace: 24h", "grace: a: b", "currency: CNY", "currency: Yuan", "  queues: [standard, vip]", "  queues: [standard, vip"]
+    edits += ["by_queue: {batch", "by_queue: {bach", "tokens: 2x", "tokens: 2"]
+    assert errors(edited(QUIET, edits)) == ["bad_syntax 10", "bad_currency 11", "undeclared_queue 23", "bad_syntax 35", "bad_factor 61"]
+
+
+def test_a_file_of_which_no_part_is_yaml_says_so_of_each() -> None:
+    assert errors("title: a: b\nid: [c\n") == ["bad_syntax 1", "bad_syntax 2"]
+
+
 def test_a_tier_gap_is_shown_with_a_latency_that_has_no_price() -> None:
     result = read_contract(edited(QUIET, ["< 100ms", "0ms .. 99ms"]).encode(), "contract.yaml")
     (gap,) = result.diagnostics
@@ -375,6 +385,7 @@ def test_every_contract_of_the_shared_cases_has_no_error() -> None:
         (["input: 2.00, ca", "input: 3,50, ca"], "write a decimal point: `3.50`"),
         (["input: 2.00, ca", "input: 1,000, ca"], "write `1000`, or `1.000` if the comma is to be a decimal point"),
         (["rate: 6%", "rate: 6,5%"], "write a decimal point: `6.5%`"),
+        (["minimum_commitment: none", "minimum_commitment: 10,000"], "write `10000`"),
         (["percentile: 99", "percentile: 99,9"], "write a decimal point: `99.9`"),
         (["percentile: 99", "percentile: 99，9"], "write a decimal point: `99.9`"),
         (["target: 300ms", "target: 300ms，"], "remove it"),
@@ -383,3 +394,19 @@ def test_every_contract_of_the_shared_cases_has_no_error() -> None:
 )
 def test_a_comma_within_a_value_is_told_once_with_what_is_meant(edit: list[str], cure: str) -> None:
     assert [found.cure for found in read_contract(edited(QUIET, edit).encode(), "contract.yaml").diagnostics] == [cure]
+
+
+@pytest.mark.parametrize(
+    ("edit", "code", "cure"),
+    [
+        (["cap: 100%", "cap: 1"], "bad_percentage", "write 100%, or 1% if that is meant"),
+        (["minimum_commitment: none", "minimum_commitment: 10.000"], "too_many_digits", "parts thousands, leave it out: `10000`"),
+        (["accept: []", "accept: []\ncustomer: Acme"], "unknown_key", "indent it, if it is part of `parties`, or remove it"),
+        (["  - it: exactly", "  -it: exactly"], "bad_syntax", "write `- it: exactly 100 ms is the standard tier`"),
+        (["{name: VAT,", "{name:VAT,"], "bad_syntax", "write `name: VAT`"),
+        (["  target: 300ms", "  target:300ms"], "bad_syntax", "write `target: 300ms`"),
+    ],
+)
+def test_a_cure_is_of_what_was_probably_meant(edit: list[str], code: str, cure: str) -> None:
+    (found,) = read_contract(edited(QUIET, edit).encode(), "contract.yaml").diagnostics
+    assert (found.code, found.cure.endswith(cure)) == (code, True), found

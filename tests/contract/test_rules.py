@@ -106,7 +106,11 @@ PRECEDENCE: dict[str, tuple[list[str], list[str]]] = {
     "an alias before what it stands for": (["grace: 24h", "grace: *day"], ["alias"]),
     "the form before lint": (["cap: 100%", "cap: none", "grace: 24h", "grace: !!str 24h"], ["tag"]),
     "a rule before lint": (["cap: 100%", "cap: none", "< 100ms", "< 99ms"], ["tier_gap"]),
-    "syntax before everything": (["target: 300ms", "target: [300", "grace: 24h", "grace: 24"], ["bad_syntax"]),
+    "syntax before everything in its part": (["target: 300ms", "target: [300", "window: 1h", "window: 2x"], ["bad_syntax"]),
+    "syntax beside what is wrong in other parts": (
+        ["target: 300ms", "target: [300", "tokens: 2x", "tokens: 2"],
+        ["bad_syntax", "bad_factor"],
+    ),
     "a character before syntax": (["title: Inference", "title: \u202eInference", "target: 300ms", "target: [300"], ["bad_character"]),
     "a mark at the start beside what follows": (
         ["schema: ledger", "\ufeffschema: ledger", "grace: 24h", "grace: 24"],
