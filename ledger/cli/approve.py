@@ -4,7 +4,7 @@ import click
 
 from ledger.cli.options import author_option, echo_json, format_option, pass_database, said
 from ledger.cli.output import echo
-from ledger.cli.stored_version import short_hash, show_missing, version_words
+from ledger.cli.stored_version import short_hash, show_missing, show_unproved, version_words
 from ledger.cli.which_database import show_database
 from ledger.contract.scalar import parse_sha256
 from ledger.instant import instant_text, second_text
@@ -69,6 +69,9 @@ def approve(
         echo(f"already approved for {role} by {done.approval.author} at {second_text(done.approval.approved_at)}, nothing changed: {name}")
     if not database.is_made:  # which was told then
         show_database(database)
+    show_unproved(done.version)
+    if done.is_new and done.other_roles:
+        echo(f"note: {done.approval.author} has approved it for {', '.join(done.other_roles)} too: one person in several roles", err=True)
     if not done.missing:
         echo(f"{version_words(done.version)} has every approval that it needs", err=True)
     show_missing(done.version, done.missing)

@@ -6,10 +6,10 @@ from shlex import quote
 
 import click
 
-from ledger.cli.contract import counted, quoted
+from ledger.cli.contract import quoted
 from ledger.cli.options import author_option, pass_database
 from ledger.cli.output import echo
-from ledger.cli.stored_version import short_hash, show_missing, version_words
+from ledger.cli.stored_version import short_hash, show_missing, unproved_words, version_words
 from ledger.cli.which_database import show_database
 from ledger.documents.text_table import write_lines
 from ledger.store.contracts import StoredVersion
@@ -41,8 +41,7 @@ def add(database: Database, ctx: click.Context, files: tuple[Path, ...], example
     for diagnostic in registered.together:
         write_lines(quoted(diagnostic, lines.get(diagnostic.file, ())), sys.stderr)
     for one in registered.unproved:
-        told = f"{one.not_holding} of {counted(one.examples, 'example')} {'does' if one.not_holding == 1 else 'do'} not hold"
-        echo(f"{one.file}: {told}; see: ledger contract test {quote(one.file)}", err=True)
+        echo(f"{one.file}: {unproved_words(one)}; see: ledger contract test {quote(one.file)}", err=True)
     for version in registered.added:
         echo(f"added {_title(version)}")
     for version in registered.already_there:

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
+from ledger.cli.contract import counted
 from ledger.cli.output import echo
 from ledger.contract.schedule import Stretch
 from ledger.store.contracts import StoredVersion
 from ledger.workflows.approve import approve_commands
+from ledger.workflows.unproved import Unproved, unproved_version
 
 SHOWN_DIGITS = 12  # of a hash, for people
 
@@ -31,6 +33,19 @@ def in_force_words(in_force: Iterable[Stretch]) -> str:
     """The days on which it is in force after replacement."""
     days = [f"from {one.from_on}" + ("" if one.until_on is None else f" until {one.until_on}") for one in in_force]
     return " and ".join(days) or "never: other versions stand for it"
+
+
+def unproved_words(one: Unproved) -> str:
+    """How many of its examples do not hold."""
+    return f"{one.not_holding} of {counted(one.examples, 'example')} {'does' if one.not_holding == 1 else 'do'} not hold"
+
+
+def show_unproved(version: StoredVersion) -> None:
+    """On standard error, if examples of the stored version do not hold, and how to see which."""
+    if one := unproved_version(version):
+        contract = version.contract
+        command = f"ledger contract show {contract.id} {contract.version} > FILE, then ledger contract test FILE"
+        echo(f"warning: {unproved_words(one)} in what is stored of {version_words(version)}; see: {command}", err=True)
 
 
 def show_missing(version: StoredVersion, missing: Sequence[str]) -> None:

@@ -6,7 +6,7 @@ import click
 
 from ledger.cli.options import echo_json, format_option, pass_database
 from ledger.cli.output import echo, wrapped
-from ledger.cli.stored_version import effective_words, in_force_words, short_hash, show_missing, version_words
+from ledger.cli.stored_version import effective_words, in_force_words, short_hash, show_missing, show_unproved, version_words
 from ledger.instant import instant_text, second_text
 from ledger.store.approvals import Approval
 from ledger.store.database import Database
@@ -56,6 +56,7 @@ def show(database: Database, contract_id: str, version: int | None) -> None:
     stored = stored_version(database, contract_id, version)
     added = f"added {second_text(stored.added_at)} by {stored.author} from {stored.file}"
     echo(f"{version_words(stored)}, {added}, sha256 {stored.content_sha256}", err=True)
+    show_unproved(stored)
     click.echo(stored.content, nl=False)
 
 

@@ -17,11 +17,13 @@ from ledger.workflows.named_contract import version_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approved:
-    """The version, the role's approval (with `is_new` false, one that was there before) and the roles whose approval is still missing."""
+    """The version, the role's approval (with `is_new` false, one that was there before), the other roles in which the same author has
+    approved it, and the roles whose approval is still missing."""
 
     version: StoredVersion
     approval: Approval
     is_new: bool
+    other_roles: tuple[str, ...]
     missing: tuple[str, ...]
 
 
@@ -48,7 +50,9 @@ def approve_version(
         is_new = add_approval(connection, approval)
         given = approvals_of(connection, [version])[version.content_sha256]
     [standing] = [one for one in given if one.role == role]
-    return Approved(version=version, approval=standing, is_new=is_new, missing=missing_roles(version, given))
+    others = tuple(one.role for one in given if one.role != role and one.author == standing.author)
+    missing = missing_roles(version, given)
+    return Approved(version=version, approval=standing, is_new=is_new, other_roles=others, missing=missing)
 
 
 def approve_commands(version: StoredVersion, roles: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 Source: specification, section 3 ("Adding the same file again does nothing; a version number that is taken by other content is refused").
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,15 +17,7 @@ from ledger.store.cells import lock_cells, mark_changed_coverage, remember_cover
 from ledger.store.contracts import StoredVersion, add_versions, content_hash, lock_contracts, stored_versions
 from ledger.store.database import Database
 from ledger.workflows.contract import CheckedFile, check_contracts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unproved:
-    """A file of whose examples some do not hold: they fail, or could not run."""
-
-    file: str
-    not_holding: int
-    examples: int
+from ledger.workflows.unproved import Unproved, unproved_files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +60,8 @@ def register_contracts(database: Database, paths: Sequence[Path], *, author: str
             together = _check_together(stored.values(), new, files) if new else ()
             if any(finding.severity is Severity.ERROR for finding in together):
                 return Registered(files=files, together=together, added=(), already_there=())
-            unproved = () if examples_may_fail else tuple(_unproved(file for file in files if content_hash(file.content) not in stored))
+            unstored = [file for file in files if content_hash(file.content) not in stored]
+            unproved = () if examples_may_fail else tuple(unproved_files(unstored))
             if unproved:
                 return Registered(files=files, together=together, added=(), already_there=(), unproved=unproved)
             remember_coverage(connection)
@@ -95,19 +88,6 @@ def _check_together(stored: Iterable[StoredVersion], new: Sequence[StoredVersion
     before = [(f"{version.file} (stored)", version.contract) for version in stored]  # which another file of that name is not
     offered = [(given[version.content_sha256].file, version.contract) for version in new]
     return check_versions(offered, {file.file: file.places for file in files}, stored=before)
-
-
-def _unproved(files: Iterable[CheckedFile]) -> Iterator[Unproved]:
-    with_examples = [file for file in files if file.contract is not None and file.contract.examples]
-    if not with_examples:
-        return
-    from ledger.workflows.contract_examples import run_examples
-
-    for one in run_examples(with_examples):
-        assert one.checked.contract is not None, "a file without errors has a contract"
-        examples, holding = len(one.checked.contract.examples), sum(not example.differences for example in one.run)
-        if holding < examples:
-            yield Unproved(file=one.checked.file, not_holding=examples - holding, examples=examples)
 
 
 def _version(database: Database, file: CheckedFile, author: str) -> StoredVersion:

@@ -51,7 +51,7 @@ def test_the_page_runs_as_written(run_ledger: RunLedger, tmp_path: Path, monkeyp
             fill_in(Path("acme-chat.yaml"))
     assert "no errors, no warnings" in said["contract check acme-chat.yaml"].stdout
     assert "acme-chat version 1" in said["contract list --unapproved"].stdout
-    assert said["contract show acme-chat"].stdout_bytes == Path("acme-chat.yaml").read_bytes()
+    assert said["contract show acme-chat 1"].stdout_bytes == Path("acme-chat.yaml").read_bytes()
     assert run_ledger("contract", "list", "--unapproved").stdout == ""
     assert run_ledger("settle", "2026-07", now="2026-08-03T00:00:00Z").exit_code == 0
     amend(run_ledger, Path("acme-chat.yaml"), Path("acme-chat-v2.yaml"))

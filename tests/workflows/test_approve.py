@@ -84,6 +84,20 @@ def test_an_approval_that_says_nothing_is_wrong_usage(contract: Path, approve: C
     assert approve("--role", "legal", *wrong).exit_code == 2
 
 
+def test_who_approves_is_told_of_examples_that_do_not_hold_and_of_one_person_in_several_roles(
+    run_ledger: RunLedger, approve: Callable[..., Result], tmp_path: Path
+) -> None:
+    example = "examples:\n  - {it: nothing is free, events: [{e2e_ms: 1, input_tokens: 1, output_tokens: 1}], expect: {charge: 0}}\n"
+    path = write_contract(tmp_path, REQUIRED)
+    path.write_text(path.read_text() + example)
+    assert run_ledger("contract", "add", path, "--examples-may-fail").exit_code == 0
+    first = approve("--role", "legal", "--author", "Li Na")
+    assert "warning: 1 of 1 example does not hold in what is stored of acme-bank-llm version 1; see: " in first.stderr
+    assert first.exit_code == 0 and "note: " not in first.stderr
+    second = approve("--role", "finance", "--author", "Li Na")
+    assert second.exit_code == 0 and "note: Li Na has approved it for legal too: one person in several roles\n" in second.stderr
+
+
 def test_who_has_read_the_file_says_so_by_its_hash(contract: Path, approve: Callable[..., Result]) -> None:
     assert approve("--role", "legal", "--sha256", sha256(contract.read_bytes()).hexdigest().upper()).exit_code == 0
 

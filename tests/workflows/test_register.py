@@ -21,6 +21,9 @@ def test_a_version_whose_examples_do_not_hold_is_added_only_if_that_is_said(run_
     assert run_ledger("contract", "list").stdout == ""
     assert run_ledger("contract", "add", file, "--examples-may-fail").stdout.startswith("added acme-bank-llm version")
     assert run_ledger("contract", "add", file).stdout.startswith("already there: ")  # which changes nothing
+    shown = run_ledger("contract", "show", "acme-bank-llm")
+    assert "warning: 1 of 17 examples does not hold in what is stored of acme-bank-llm version " in shown.stderr
+    assert shown.stdout_bytes == file.read_bytes()
 
 
 def test_the_warnings_of_a_version_are_shown_when_it_is_added(run_ledger: RunLedger) -> None:
