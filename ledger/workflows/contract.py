@@ -15,6 +15,7 @@ from ledger.contract.reader import Places, ReadResult, diagnostic_of, read_contr
 from ledger.contract.source import MAX_BYTES
 from ledger.contract.versions import check_versions
 from ledger.workflows.example_days import check_example_days
+from ledger.workflows.governing_document import check_document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +50,7 @@ def check_contracts(paths: Sequence[Path]) -> tuple[CheckedFile, ...]:
         result = read_contract(content, file)
         read[file], diagnostics[file] = (content, result), list(result.diagnostics)
         if result.contract:
-            findings = check_example_days(result.contract, result.places)
+            findings = [*check_example_days(result.contract, result.places), *check_document(path, result.contract)]
             diagnostics[file] += [diagnostic_of(finding, file, result.places) for finding in findings]
     contracts = [(file, result.contract) for file, (_, result) in read.items() if result and result.contract]
     for diagnostic in check_versions(contracts, {file: result.places for file, (_, result) in read.items() if result}, complete=False):

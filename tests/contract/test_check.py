@@ -6,6 +6,7 @@ import pty
 import socket
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,24 @@ def test_a_missing_file_is_an_error_with_a_cure(tmp_path: Path) -> None:
         "none.yaml: error unreadable_file: found no such file or directory; expected a contract file that can be read; check"
         in result.output
     )
+
+
+def test_the_document_beside_a_contract_is_compared_with_its_checksum(tmp_path: Path) -> None:
+    signed = sha256(b"as signed").hexdigest()
+    file, document = tmp_path / "contract.yaml", tmp_path / "signed.pdf"
+    governing = f"governing_text: {{language: en, document: signed.pdf, sha256: {signed}}}\n"
+    file.write_text(governing + "".join(line for line in QUIET.splitlines(True) if not line.startswith("governing_text")))
+    clean = "1 file: no errors, no warnings"
+    assert check(file).output.startswith(clean)  # nothing is there to be compared
+    document.write_bytes(b"as signed")
+    assert check(file).output.startswith(clean)
+    document.write_bytes(b"as drafted")
+    result = check(file)
+    found = f"found `{signed}`, while signed.pdf beside this file has {sha256(b'as drafted').hexdigest()}; "
+    assert result.exit_code == 0 and f"contract.yaml:1:62: warning other_document: {found}" in result.output
+    document.unlink()
+    document.mkdir()
+    assert check(file).output.startswith(clean)
 
 
 def test_a_folder_is_an_error_with_a_cure(tmp_path: Path) -> None:
