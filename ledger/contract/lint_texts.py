@@ -1,8 +1,8 @@
 """Texts of a contract that end too early or too late: takes the tree of a file, gives a warning for each that goes on in a comment, and
 for each name that may be several.
 
-A template has comments after values, as `# what it is`; `Road #2` is a text whose end YAML leaves out. In a list of one entry a line,
-`- acme, acme-two` is one account.
+`Road #2` and `Chat # Bank` are texts whose end YAML leaves out; templates have comments on lines of their own. In a list of one entry a
+line, `- acme, acme-two` is one account.
 Source: specification, section 3, "Lint".
 """
 
@@ -39,10 +39,10 @@ def _texts(node: Node, path: Path) -> Iterator[Finding]:
 
 def _cut_off(text: Text, path: Path) -> Iterator[Finding]:
     comment = text.comment
-    is_cut = comment[1:].strip() and not comment[1:2].isspace() and not comment.startswith("##")
+    is_cut = comment[1:].strip() and not comment.startswith("##")
     if is_cut and FREE_TEXTS & set(path[-2:]):
         found = f"`{printable(text.text)}`, and after it the comment `{printable(comment)}`"
-        cure = "put the whole text in quotes, or write a space after # if it is a comment"
+        cure = "put the text in quotes, with what follows or, if that is a comment, without it"
         yield warning("text_cut_off", path, found, "a text that is read to its end", cure)
 
 
