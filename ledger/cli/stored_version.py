@@ -1,13 +1,15 @@
 """What commands say of a stored contract version: its name, its days, and the approvals that it lacks."""
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from ledger.cli.contract import counted
 from ledger.cli.output import echo
 from ledger.contract.schedule import Stretch
 from ledger.store.contracts import StoredVersion
 from ledger.workflows.approve import approve_commands
-from ledger.workflows.unproved import Unproved, unproved_version
+
+if TYPE_CHECKING:
+    from ledger.workflows.unproved import Unproved
 
 SHOWN_DIGITS = 12  # of a hash, for people
 
@@ -35,13 +37,19 @@ def in_force_words(in_force: Iterable[Stretch]) -> str:
     return " and ".join(days) or "never: other versions stand for it"
 
 
-def unproved_words(one: Unproved) -> str:
+def unproved_words(one: "Unproved") -> str:
     """How many of its examples do not hold."""
+    from ledger.cli.contract import counted
+
     return f"{one.not_holding} of {counted(one.examples, 'example')} {'does' if one.not_holding == 1 else 'do'} not hold"
 
 
 def show_unproved(version: StoredVersion) -> None:
     """On standard error, if examples of the stored version do not hold, and how to see which."""
+    if not version.contract.examples:  # nor what runs them is needed
+        return
+    from ledger.workflows.unproved import unproved_version
+
     if one := unproved_version(version):
         contract = version.contract
         command = f"ledger contract show {contract.id} {contract.version} > FILE, then ledger contract test FILE"
