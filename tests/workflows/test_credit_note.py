@@ -7,6 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from click.testing import Result
 
@@ -101,6 +102,40 @@ def test_credits_are_set_off_once_by_the_next_month_that_is_closed(
         ("CN-2026-000002", 2, "0.42", "2026-06"),
         ("CN-2026-000003", 1, "1.06", "2026-07"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("table", "alteration", "first"),
+    [
+        ("journal_posting", "SET amount_minor = amount_minor + 1 WHERE account = 'balance'", "journal posting"),
+        ("issued_document", "SET content = replace(content, 'as agreed', 'as denied') WHERE series = 'credit_note'", "content"),
+        (
+            "issued_file",
+            "SET content = 'x', sha256 = encode(sha256('x'), 'hex') WHERE name LIKE '%CN-%.json'",
+            "file acme-bank-llm-CN-2026-000001.json",
+        ),
+        ("issued_document", "SET sealed = 'x', seal = encode(sha256('x'), 'hex') WHERE series = 'credit_note'", "what is sealed"),
+    ],
+)
+def test_credits_are_verified_in_the_chain_and_in_the_month_that_carried_them_in(
+    closed_may: None,
+    credit: Callable[..., Result],
+    run_ledger: RunLedger,
+    tmp_path: Path,
+    database_url: str,
+    table: str,
+    alteration: str,
+    first: str,
+) -> None:
+    done(credit(1, "--amount", "100.00"))
+    close_month(run_ledger, tmp_path, "2026-06")
+    for verified in (["verify", "--chain"], ["verify", "2026-05"], ["verify", "2026-06"]):
+        done(run_ledger(*verified))
+    with psycopg.connect(database_url) as connection:
+        connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER ALL".encode())
+        assert connection.execute(f"UPDATE {table} {alteration}".encode()).rowcount
+    altered = run_ledger("verify", "--chain")
+    assert altered.exit_code == 5 and f"CN-2026-000001: {first}" in altered.stdout
 
 
 def test_what_a_month_does_not_set_off_is_carried_on_beside_later_credits(
