@@ -4,14 +4,14 @@ import sys
 
 import click
 
-from ledger.cli.options import echo_json, format_option, month_argument, pass_database
+from ledger.cli.options import contract_option, echo_json, format_option, month_argument, pass_database
 from ledger.cli.output import echo
 from ledger.store.database import Database
 
 
 @click.command()
 @month_argument(required=False)
-@click.option("--contract", "contract_id", metavar="ID", help="Only this contract.")
+@contract_option
 @format_option
 @click.pass_context
 @pass_database

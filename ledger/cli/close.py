@@ -8,7 +8,16 @@ from pathlib import Path
 
 import click
 
-from ledger.cli.options import author_option, echo_json, format_option, month_argument, pass_database
+from ledger.cli.options import (
+    author_option,
+    confirm_final,
+    contract_option,
+    documents_option,
+    echo_json,
+    format_option,
+    month_argument,
+    pass_database,
+)
 from ledger.cli.output import echo
 from ledger.cli.settle import show_progress, show_stopped, show_waiting
 from ledger.documents.text_table import Table, write_lines
@@ -20,17 +29,10 @@ from ledger.workflows.close import Closed, close_period, drafts_to_close, reopen
 
 @click.command()
 @month_argument(required=True)
-@click.option("--contract", "contract_id", metavar="ID", help="Only this contract.")
+@contract_option
 @click.option("--yes", is_flag=True, help="Close without asking.")
 @click.option("--dry-run", is_flag=True, help="Show what would be issued and what cannot be, and close nothing.")
-@click.option(
-    "--output",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("settlements"),
-    show_default=True,
-    help="Where a folder of the month gets each contract's invoice and JSON.",
-)
+@documents_option("a folder of the month gets each contract's invoice and JSON")
 @author_option
 @format_option
 @click.pass_context
@@ -62,7 +64,8 @@ def close(
     if drafts and (dry_run or not yes):
         _show_drafts(drafts)
     if drafts and not (dry_run or yes):
-        _confirm(len(drafts), period)
+        question = f"Issue {len(drafts)} document{'' if len(drafts) == 1 else 's'} of {period} for good?"
+        confirm_final(f"closing {period} is final: say --yes to do it without being asked", question)
     closed = close_period(
         database,
         period,
@@ -114,13 +117,6 @@ def _show_drafts(drafts: Sequence[KeptDraft]) -> None:
         totals = document["totals"]
         table.add_row(draft.contract_id, draft.state, totals["total"], totals["due"], document["currency"])
     write_lines(table.lines(), sys.stderr)
-
-
-def _confirm(count: int, period: str) -> None:
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"closing {period} is final: say --yes to do it without being asked")
-    if not click.confirm(f"Issue {count} document{'' if count == 1 else 's'} of {period} for good?", err=True):
-        raise click.Abort
 
 
 def _show_closed(closed: Closed) -> None:

@@ -9,7 +9,17 @@ from typing import Any
 
 import click
 
-from ledger.cli.options import author_option, echo_json, format_option, parsed, pass_database, said
+from ledger.cli.options import (
+    author_option,
+    confirm_final,
+    contract_option,
+    documents_option,
+    echo_json,
+    format_option,
+    parsed,
+    pass_database,
+    said,
+)
 from ledger.cli.output import echo
 from ledger.cli.settle import show_waiting
 from ledger.contract.scalar import parse_decimal
@@ -32,14 +42,7 @@ from ledger.workflows.credit_note import FOLDER, CreditAsked, create_credit, cre
 @click.option("--provider", "tax_id", metavar="TAX_ID", help="Whose document, if several providers have that number.")
 @click.option("--yes", is_flag=True, help="Issue without asking.")
 @click.option("--dry-run", is_flag=True, help="Show what would be issued, and issue nothing.")
-@click.option(
-    "--output",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("settlements"),
-    show_default=True,
-    help=f"Where the folder {FOLDER} gets the page and its JSON.",
-)
+@documents_option(f"the folder {FOLDER} gets the page and its JSON")
 @author_option
 @format_option
 @pass_database
@@ -77,7 +80,7 @@ def create(
         echo("dry run: nothing was issued", err=True)
         return
     if not yes:
-        _confirm()
+        confirm_final("a credit note is final: say --yes to issue it without being asked", "Issue this credit note for good?")
     created = create_credit(database, asked, author=author, output=output, on_waiting=show_waiting)
     if output_format == "json":
         echo_json(json.loads(created.document.content))
@@ -111,7 +114,7 @@ def lines(database: Database, number: str, tax_id: str | None) -> None:
 
 
 @click.command("list")
-@click.option("--contract", "contract_id", metavar="ID", help="Only this contract.")
+@contract_option
 @click.option(
     "--output", metavar="DIR", type=click.Path(file_okay=False, path_type=Path), help=f"Write their files again, into its {FOLDER}."
 )
@@ -146,13 +149,6 @@ def _show_preview(note: CreditNote) -> None:
     ]
     for name, text in rows:
         echo(f"{name:<9} {printable(text)}", err=True)
-
-
-def _confirm() -> None:
-    if not sys.stdin.isatty():
-        raise click.UsageError("a credit note is final: say --yes to issue it without being asked")
-    if not click.confirm("Issue this credit note for good?", err=True):
-        raise click.Abort
 
 
 def _table(found: Sequence[CreditNoteRow]) -> Table:

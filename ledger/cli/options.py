@@ -2,8 +2,10 @@
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import click
@@ -29,6 +31,29 @@ format_option = click.option(
     show_default=True,
     help="text for people, json for programs.",
 )
+
+contract_option = click.option("--contract", "contract_id", metavar="ID", help="Only this contract.")
+
+
+def documents_option(gets: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The folder that documents are written below, as `output`; `gets` says what is written where."""
+    return click.option(
+        "--output",
+        metavar="DIR",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=Path("settlements"),
+        show_default=True,
+        help=f"Where {gets}.",
+    )
+
+
+def confirm_final(unasked: str, question: str) -> None:
+    """Ask before what cannot be undone. Without a terminal nobody can answer: a UsageError that says `unasked`."""
+    if not sys.stdin.isatty():
+        raise click.UsageError(unasked)
+    if not click.confirm(question, err=True):
+        raise click.Abort
+
 
 MONTH = re.compile(r"(19[7-9]\d|2\d{3})-(0[1-9]|1[0-2])")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from ledger.cli.options import author_option, echo_json, format_option, month_argument, pass_database
+from ledger.cli.options import author_option, contract_option, documents_option, echo_json, format_option, month_argument, pass_database
 from ledger.cli.output import echo
 from ledger.documents.finance_table import write_finance_table
 from ledger.documents.settlement_json import statement_to_json
@@ -19,7 +19,7 @@ from ledger.workflows.statements import Stopped
 
 @click.command()
 @month_argument(required=True)
-@click.option("--contract", "contract_id", metavar="ID", help="Only this contract.")
+@contract_option
 @click.option("--provisional", is_flag=True, help="Settle a month that is not over yet; the draft cannot be closed.")
 @click.option("--dry-run", is_flag=True, help="Compute and print; keep no draft, write no file.")
 @click.option(
@@ -29,14 +29,7 @@ from ledger.workflows.statements import Stopped
     type=click.Path(exists=True, path_type=Path),
     help="Dry run only: settle the requests of this Parquet file, or of all Parquet files below this folder.",
 )
-@click.option(
-    "--output",
-    metavar="DIR",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("settlements"),
-    show_default=True,
-    help="Where a folder of the month gets each contract's invoice and JSON.",
-)
+@documents_option("a folder of the month gets each contract's invoice and JSON")
 @author_option
 @format_option
 @click.pass_context

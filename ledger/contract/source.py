@@ -347,9 +347,7 @@ class _Source:
 _LINE_END = re.compile("\r\n|\r|\n")
 
 
-def read_source(
-    content: bytes, file: str, what: str = CONTRACT, *, is_stored: bool = False
-) -> tuple[Node | None, tuple[Diagnostic, ...]]:
+def read_source(content: bytes, file: str, what: str = CONTRACT, *, is_stored: bool = False) -> tuple[Node | None, tuple[Diagnostic, ...]]:
     """The tree of the file, or None where none can be built, and what is wrong with its form; `what` is what the file is to be. If it
     `is_stored`, what could be added once still means what it meant, though it looks like something else and would be refused today."""
     source = _Source(file, what, is_stored)

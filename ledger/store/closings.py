@@ -218,7 +218,7 @@ def closing_of(connection: Connection, contract_id: str, period: str) -> Closing
         basis=basis,
         contract_hashes=_by_version(contract_hashes),
         carried_out_minor=int(carried_out_minor),
-        lines=tuple(posted for own, posted in _lines(connection, contract_id) if own == period),
+        lines=tuple(posted for _, posted in _lines(connection, contract_id, period)),
         document=document,
     )
 
@@ -264,15 +264,16 @@ def _line_values(posted: PostedLine) -> tuple[Any, ...]:
     return (line.kind, of and of.period, of and of.kind, *key, *amounts, causes, of and of.causes_total)
 
 
-def _lines(connection: Connection, contract_id: str) -> list[tuple[str, PostedLine]]:
-    """All lines of the contract's closed periods with the period that each stands in, in order."""
+def _lines(connection: Connection, contract_id: str, period: str | None = None) -> list[tuple[str, PostedLine]]:
+    """The lines of the contract's closed periods, or of one, with the period that each stands in, in order."""
     query = sql.SQL(
         "SELECT line.period, number_text, {columns} FROM invoice_line line "
         "LEFT JOIN closing ON (closing.contract_id, closing.period) = (line.contract_id, of_period) "
-        "WHERE line.contract_id = %(contract_id)s ORDER BY line.period, line.position"
+        "WHERE line.contract_id = %(contract_id)s AND (%(period)s::varchar IS NULL OR line.period = %(period)s) "
+        "ORDER BY line.period, line.position"
     ).format(columns=sql.SQL(", ").join(sql.Identifier("line", name) for name in _LINE))
-    rows = fetch(connection, query, {"contract_id": contract_id})
-    return [(period, _posted_line(number_text, dict(zip(_LINE, values, strict=True)))) for period, number_text, *values in rows]
+    rows = fetch(connection, query, {"contract_id": contract_id, "period": period})
+    return [(own, _posted_line(number_text, dict(zip(_LINE, values, strict=True)))) for own, number_text, *values in rows]
 
 
 def _posted_line(adjusted_number: str | None, values: Mapping[str, Any]) -> PostedLine:

@@ -45,23 +45,15 @@ class Carried:
 def carried_into(connection: Connection, settling: Sequence[Settling], settled_at: datetime) -> dict[str, Carried]:
     """What is carried into each period, by contract, as is known in the snapshot, in which no closed month of them may be stale."""
     closed = earlier_periods(connection, [period for _, period in settling])
-    waiting = {period.last.id: _waits_for(closed[period.last.id], *one) for one in settling for period in [one[1]]}
+    waiting = {terms.last.id: _waits_for(closed[terms.last.id], versions, terms) for versions, terms in settling}
     notes = notes_to_carry(connection, [contract_id for contract_id, months in closed.items() if months])
-    open_now = [one for one in settling if waiting[one[1].last.id] is None]
-    rated = _rate_closed(connection, open_now, closed, settled_at)
-    return {
-        period.last.id: _carried(
-            connection,
-            (versions, period),
-            closed[period.last.id],
-            rated[period.last.id],
-            notes.get(period.last.id, ()),
-            settled_at,
-        )
-        if waiting[period.last.id] is None
-        else Carried(waits_for=waiting[period.last.id])
-        for versions, period in settling
-    }
+    open_now = {one[1].last.id: one for one in settling if waiting[one[1].last.id] is None}
+    rated = _rate_closed(connection, list(open_now.values()), closed, settled_at)
+    carried = {contract_id: Carried(waits_for=month) for contract_id, month in waiting.items() if month is not None}
+    for contract_id, one in open_now.items():
+        months, credit_notes = closed[contract_id], notes.get(contract_id, ())
+        carried[contract_id] = _carried(connection, one, months, rated[contract_id], credit_notes, settled_at)
+    return carried
 
 
 def earlier_periods(connection: Connection, periods: Sequence[Period]) -> dict[str, tuple[ClosedPeriod, ...]]:

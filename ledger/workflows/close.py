@@ -33,8 +33,9 @@ from ledger.workflows.basis import basis_of
 from ledger.workflows.freshen import fresh_snapshot
 from ledger.workflows.issue import Issued, sealed_document, take_number
 from ledger.workflows.issued_files import write_issued
-from ledger.workflows.settle import contracts_to_settle, seen_versions, span_to_settle
+from ledger.workflows.settle import seen_versions
 from ledger.workflows.statements import Stated, Stopped, know_stored, state_contracts
+from ledger.workflows.to_settle import contracts_to_settle, span_to_settle
 from ledger.workflows.verify_cells import verify_cells
 
 # What a draft says of rows that wait and of changes after the month's end is issued as it is when the month is closed.

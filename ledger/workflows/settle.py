@@ -3,11 +3,10 @@
 Source: specification, sections 8 ("Life of a period") and 9.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from urllib.parse import quote
@@ -16,26 +15,21 @@ import tzdata
 
 from ledger.documents.invoice import invoice_html
 from ledger.documents.number import currency_amount
-from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
-from ledger.instant import MICROSECOND, instant_text
-from ledger.settlement.calendar import month_anywhere
-from ledger.settlement.period import Period, contract_period, ended_period
+from ledger.settlement.period import Period
 from ledger.settlement.statement import NotBilled, Statement
-from ledger.store.approvals import approvals_of, missing_roles
-from ledger.store.closings import ClosedPeriod, Closing, closed_periods, closings_of_period
+from ledger.store.closings import Closing
 from ledger.store.connection import Connection
-from ledger.store.contracts import StoredVersion, keep_readings, stored_versions
+from ledger.store.contracts import keep_readings
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
 from ledger.store.settle_lock import one_settlement_at_a_time
 from ledger.store.settlements import Draft, keep_drafts
-from ledger.workflows.approve import approve_commands
 from ledger.workflows.carried import Carried, Settling
 from ledger.workflows.freshen import any_snapshot, fresh_snapshot
-from ledger.workflows.in_force import contracts_in_force
 from ledger.workflows.issued_files import write_files
 from ledger.workflows.statements import Known, Stated, Stopped, know_stored, state_contracts
+from ledger.workflows.to_settle import contracts_to_settle, span_to_settle
 
 NAMED_ACCOUNTS = 5
 NOT_BILLED_WORDS = {
@@ -55,10 +49,6 @@ class Settled:
     stopped: tuple[Stopped, ...]
     warnings: tuple[str, ...]
     files: tuple[Path, ...]
-
-
-class NothingToSettle(LedgerError):
-    """No contract, or not the one that was asked for, is in force in the period."""
 
 
 def settle_period(
@@ -122,130 +112,23 @@ def settle_period(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToSettle:
-    """The contracts that can be settled, those of them whose month is closed already, and why others cannot be settled yet."""
-
-    settling: tuple[Settling, ...]
-    closed: tuple[Closing, ...]
-    stopped: tuple[Stopped, ...]
-    warnings: tuple[str, ...]
-
-
-def span_to_settle(database: Database, period: str, contract_ids: Sequence[str] | None) -> tuple[datetime, datetime]:
-    """From the first closed month to the period: what may be adjusted has to be fresh too."""
-    with database.begin() as connection:
-        closed = closed_periods(connection, contract_ids)
-    first = min((one.period for months in closed.values() for one in months), default=period)
-    return month_anywhere(min(first, period))[0], month_anywhere(period)[1]
-
-
-def contracts_to_settle(
-    connection: Connection, period: str, contract_id: str | None, now: datetime, *, provisional: bool = False, dry_run: bool = False
-) -> ToSettle:
-    """Who is settled. A month that is not over, or before one that is closed, or a version that lacks an approval, stops a contract, the
-    latter two only where what is settled is kept and can be issued. Raises NothingToSettle if there is no contract."""
-    of_contracts = None if contract_id is None else [contract_id]
-    closed = {key: {one.period: one for one in months} for key, months in closed_periods(connection, of_contracts).items()}
-    in_force: list[Settling] = [*contracts_in_force(connection, period, contract_id), *_ended(connection, period, list(closed))]
-    if not in_force:
-        what = "no contract" if contract_id is None else f"no version of contract {contract_id}"
-        raise NothingToSettle(f"{what} is in force in {period}", cure="see: ledger contract list", exit_code=1)
-    done = closings_of_period(connection, period, contract_id)
-    is_done = {one.contract_id for one in done}
-    still_open = sorted((one for one in in_force if one[1].last.id not in is_done), key=lambda one: one[1].last.id)
-    unapproved = _unapproved(connection, still_open, closed)
-    passed_by = [late for _, terms in still_open if (late := _passed_by(terms, closed.get(terms.last.id, {})))]
-    stopped = [] if provisional else [early for _, terms in still_open if (early := _too_early(terms, now))]
-    warnings = [f"{one.contract_id} can only be looked at: {one.problem}" for one in passed_by if dry_run]
-    stopped += [] if dry_run else passed_by
-    if provisional or dry_run:
-        warnings += [f"{one.contract_id} cannot be settled finally yet: {one.problem}" for one in unapproved]
-    else:
-        stopped += unapproved
-    waiting = {one.contract_id for one in stopped}
-    return ToSettle(
-        settling=tuple(one for one in still_open if one[1].last.id not in waiting),
-        closed=done,
-        stopped=tuple(stopped),
-        warnings=tuple(warnings),
-    )
-
-
-def _ended(connection: Connection, period: str, contract_ids: Sequence[str]) -> list[Settling]:
-    """Of contracts with closed months those that have ended before the period: they have one while there is something to adjust."""
-    found: list[Settling] = []
-    for _, group in groupby(stored_versions(connection, contract_ids), key=lambda one: one.contract.id):
-        versions = list(group)
-        if terms := ended_period([one.contract for one in versions], period):
-            found.append((versions, terms))
-    return found
-
-
 def _know_archived(connection: Connection, settling: Sequence[Settling], archive: Path, now: datetime) -> Known:
     from ledger.workflows.rate_archive import rate_archived  # with DuckDB, and what plans need
 
     return Known(rated=rate_archived(archive, [terms for _, terms in settling], stored_intervals(connection), now))
 
 
-def _unapproved(connection: Connection, settling: Sequence[Settling], closed: Mapping[str, Mapping[str, ClosedPeriod]]) -> list[Stopped]:
-    """The contracts with a version in force in the period, or in a closed month that it may adjust, that lacks an approval; one query for
-    all of them."""
-    settled = [_used(versions, terms, closed.get(terms.last.id, {})) for versions, terms in settling]
-    given = approvals_of(connection, [version for versions in settled for version in versions])
-    found = []
-    for versions, (_, terms) in zip(settled, settling, strict=True):
-        missing = [(version, roles) for version in versions if (roles := missing_roles(version, given[version.content_sha256]))]
-        if missing:
-            lacks = [f"version {version.contract.version} that of {' and '.join(roles)}" for version, roles in missing]
-            commands = [command for version, roles in missing for command in approve_commands(version, roles)]
-            problem = f"what is in force in {terms.name} lacks approval: {', '.join(lacks)}"
-            found.append(Stopped(contract_id=terms.last.id, problem=problem, cure="\n  ".join(commands)))
-    return found
-
-
-def _used(versions: Sequence[StoredVersion], terms: Period, closed: Iterable[str]) -> list[StoredVersion]:
-    contracts = [one.contract for one in versions]
-    used = set(terms.by_version)
-    for month in closed:
-        used |= set(before.by_version) if (before := contract_period(contracts, month)) else set()
-    return [one for one in versions if one.contract.version in used]
-
-
-def _too_early(terms: Period, now: datetime) -> Stopped | None:
-    calendar = terms.last.calendar
-    settles_at = terms.end + calendar.grace_us * MICROSECOND
-    if now >= settles_at:
-        return None
-    return Stopped(
-        contract_id=terms.last.id,
-        problem=f"{terms.name} ends in {calendar.timezone} at {instant_text(terms.end)} and has its grace until {instant_text(settles_at)}",
-        cure="settle again then, or now with --provisional",
-    )
-
-
-def _passed_by(terms: Period, closed: Iterable[str]) -> Stopped | None:
-    """Why a month is not settled any more after which another was closed."""
-    if (last := max(closed, default=terms.name)) <= terms.name:
-        return None
-    contract_id, month = terms.last.id, terms.name
-    return Stopped(
-        contract_id=contract_id,
-        problem=f"{last} is closed, and no month closes after a later one: {month} counts as settled elsewhere",
-        cure=f"look at it with --dry-run; a draft of it is taken back by: ledger reopen {month} --contract {contract_id}",
-    )
-
-
-def _warnings(connection: Connection, settling: Sequence[Settling], stated: Sequence[Stated], known: Known) -> Iterator[str]:
+def _warnings(connection: Connection, settling: Sequence[Settling], stated: Sequence[Stated], known: Known) -> list[str]:
     """What finance has to know beside the statements, each said once."""
     intervals = stored_intervals(connection)
     by_contract = {terms.last.id: terms for _, terms in settling}
-    said: set[str] = set()
+    found: list[str] = []
     for one in stated:
         terms = by_contract[one.statement.contract.id]
-        lines = [*_carried_warnings(one.statement, known.carried.get(terms.last.id, Carried())), *_breaker_warnings(terms, intervals)]
-        yield from [line for line in [*lines, *_unassigned_warnings(known.noted.unassigned_of(terms))] if line not in said]
-        said |= set(lines) | set(_unassigned_warnings(known.noted.unassigned_of(terms)))
+        found += _carried_warnings(one.statement, known.carried.get(terms.last.id, Carried()))
+        found += _breaker_warnings(terms, intervals)
+        found += _unassigned_warnings(known.noted.unassigned_of(terms))
+    return list(dict.fromkeys(found))
 
 
 def _carried_warnings(statement: Statement, carried: Carried) -> Iterator[str]:

@@ -117,38 +117,38 @@ def _of_chain(place: str, found: object, expected: object) -> Disagreement:
 
 def _of_credit(document: IssuedDocument) -> list[Disagreement]:
     """Where what is kept of a credit on demand disagrees with what was sealed."""
-    if unsealed := _unsealed(document):
-        return [unsealed]
-    sealed = read_json(document.sealed)
-    assert isinstance(sealed, dict), "what is sealed is JSON"
-    found = []
-    if document.content.encode() != canonical_bytes(sealed["settlement"]):
-        found.append(Disagreement(place="content", kept="other bytes", given="what was sealed", source=Source.SEAL))
-    for place, kept, given in (
-        ("journal posting", postings_to_json(document.postings, document.minor_digits), sealed.get("journal")),
-        ("number", document.number_text, sealed.get("number")),
-        ("tax id", document.tax_id, sealed.get("tax_id")),
-        ("previous seal", document.previous_seal, sealed.get("previous_seal")),
-    ):
-        found += compare(place, kept, given, Source.SEAL)
-    contract_id = sealed["settlement"].get("contract")
-    return [*found, *_of_files(document, quote(f"{contract_id}-{document.number_text}", safe=""))]
-
-
-def _unsealed(document: IssuedDocument) -> Disagreement | None:
-    digest = sha256(document.sealed).hexdigest()
-    return None if digest == document.seal else _of_chain("seal", document.seal, digest)
+    sealed, wrong = _sealed(document)
+    if sealed is None:
+        return wrong
+    said = sealed["settlement"]
+    found = list(_against_sealed(document, sealed))
+    if document.content.encode() != canonical_bytes(said):
+        found.insert(0, Disagreement(place="content", kept="other bytes", given="what was sealed", source=Source.SEAL))
+    return [*found, *_of_files(document, f"{said.get('contract')}-{document.number_text}")]
 
 
 def inconsistencies(closing: Closing) -> list[Disagreement]:
     """Where what is kept of a closed period disagrees with what was sealed."""
-    document = closing.document
-    if unsealed := _unsealed(document):
-        return [unsealed]
+    sealed, wrong = _sealed(closing.document)
+    if sealed is None:
+        return wrong
+    if not is_settlement(sealed["settlement"]):
+        return [_not_sealed("a settlement")]
+    return [*_against_seal(closing, sealed), *_of_files(closing.document, closing.contract_id)]
+
+
+def _sealed(document: IssuedDocument) -> tuple[dict[str, Any] | None, list[Disagreement]]:
+    """What was sealed, which says something of a document; or None, and what is wrong with the seal."""
+    if (digest := sha256(document.sealed).hexdigest()) != document.seal:
+        return None, [_of_chain("seal", document.seal, digest)]
     sealed = read_json(document.sealed)
-    if not isinstance(sealed, dict) or not is_settlement(sealed.get("settlement")):
-        return [Disagreement(place="what is sealed", kept="something else", given="a settlement", source=Source.SEAL)]
-    return [*_against_seal(closing, sealed), *_of_files(document, quote(closing.contract_id, safe=""))]
+    if not isinstance(sealed, dict) or not isinstance(sealed.get("settlement"), dict):
+        return None, [_not_sealed("a settlement")]
+    return sealed, []
+
+
+def _not_sealed(expected: str) -> Disagreement:
+    return Disagreement(place="what is sealed", kept="something else", given=expected, source=Source.SEAL)
 
 
 def _against_seal(closing: Closing, sealed: Mapping[str, Any]) -> Iterator[Disagreement]:
@@ -163,12 +163,9 @@ def _against_seal(closing: Closing, sealed: Mapping[str, Any]) -> Iterator[Disag
             yield Disagreement(place="content", kept="other bytes", given="its canonical JSON", source=Source.SEAL)
     rows = [line_to_json(posted.line, digits) for posted in closing.lines]
     yield from (_as_row(one, "row of ") for one in compare_lines(rows, settlement["lines"], Source.SEAL))
-    yield from compare("journal posting", postings_to_json(document.postings, digits), sealed.get("journal"), Source.SEAL)
+    yield from _against_sealed(document, sealed)
     totals = settlement.get("totals", {})
     columns = {
-        "number": (document.number_text, sealed.get("number")),
-        "tax id": (document.tax_id, sealed.get("tax_id")),
-        "previous seal": (document.previous_seal, sealed.get("previous_seal")),
         "contract": (closing.contract_id, settlement.get("contract")),
         "period": (closing.period, settlement.get("period")),
         "currency": (document.currency, settlement.get("currency")),
@@ -181,13 +178,25 @@ def _against_seal(closing: Closing, sealed: Mapping[str, Any]) -> Iterator[Disag
         yield from compare(place, kept, given, Source.SEAL)
 
 
+def _against_sealed(document: IssuedDocument, sealed: Mapping[str, Any]) -> Iterator[Disagreement]:
+    """What every document has, whatever it is."""
+    yield from compare("journal posting", postings_to_json(document.postings, document.minor_digits), sealed.get("journal"), Source.SEAL)
+    for place, kept, key in (
+        ("number", document.number_text, "number"),
+        ("tax id", document.tax_id, "tax_id"),
+        ("previous seal", document.previous_seal, "previous_seal"),
+    ):
+        yield from compare(place, kept, sealed.get(key), Source.SEAL)
+
+
 def _as_row(one: Disagreement, before: str) -> Disagreement:
     """The lines stand in the document, and each in a row of its own."""
     return Disagreement(place=f"{before}{one.place}", kept=one.kept, given=one.given, source=one.source)
 
 
-def _of_files(document: IssuedDocument, name: str) -> Iterator[Disagreement]:
-    """Files that are not those whose SHA-256 is kept; the JSON of this name is the content of the document."""
+def _of_files(document: IssuedDocument, of: str) -> Iterator[Disagreement]:
+    """Files that are not those whose SHA-256 is kept; the JSON that is named after `of` is the content of the document."""
+    name = quote(of, safe="")
     for file in document.files:
         if (digest := sha256(file.content).hexdigest()) != file.sha256:
             yield _of_chain(f"file {file.name}", digest, file.sha256)

@@ -187,10 +187,14 @@ def test_an_account_moves_to_another_contract_as_the_refusal_says(run_ledger: Ru
     assert run_ledger("contract", "add", write_contract(tmp_path)).exit_code == 0
     new = write_contract(tmp_path, ("id: acme-bank-llm", "id: other"), ("from: 2026-01-01", "from: 2026-07-01"), name="new.yaml")
     refused = run_ledger("contract", "add", new)
-    assert refused.exit_code == 1 and (
-        "first add version 2 of `acme-bank-llm`, with `replaces: 1`, `effective: {from: 2026-07-01, until: 2027-01-01}` "
-        "and with another account in its place\n"
-    ) in refused.stderr
+    assert (
+        refused.exit_code == 1
+        and (
+            "first add version 2 of `acme-bank-llm`, with `replaces: 1`, `effective: {from: 2026-07-01, until: 2027-01-01}` "
+            "and with another account in its place\n"
+        )
+        in refused.stderr
+    )
     moved = [
         ("version: 1\n", "version: 2\nreplaces: 1\n"),
         ("from: 2026-01-01", "from: 2026-07-01"),
