@@ -15,8 +15,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-import iso4217
-
 from ledger.contract.diagnostic import Refusal
 from ledger.contract.suggestion import day_meant, duration_meant
 from ledger.printable import brief
@@ -268,6 +266,8 @@ def currency_digits(currency: str) -> int:
 @cache
 def currencies() -> dict[str, int]:
     """The digits after the point of every currency that has a minor unit."""
+    import iso4217  # reads XML, and most commands read no currency
+
     return {currency.code: currency.exponent for currency in iso4217.Currency if currency.exponent is not None}
 
 

@@ -20,7 +20,7 @@ from ledger.ingest.event_rules import OBSERVATION_NAMES, Reason, define_macros, 
 from ledger.ingest.given import Asked
 from ledger.ingest.implausible import Implausible, find_implausible
 from ledger.ingest.kept_fields import fields_select
-from ledger.ingest.mapped_columns import filled_name, mapped_select
+from ledger.ingest.mapped_columns import filled_name, given_powers, mapped_select
 from ledger.ingest.mapping import Role
 from ledger.ingest.reading.line_file import Piece
 from ledger.ingest.reading.record_file import RecordFile, file_stem
@@ -288,6 +288,7 @@ class Judge:
         self.records, self.now_us = records, now_us
         self._mapped = mapped_select(records.mapping, records.fields, records.values).sql("duckdb")
         self._fields = fields_select(records).sql("duckdb")
+        self._powers = given_powers(records.mapping, records.fields)
         define_macros(records.connection)
 
     def cut(self, *, number: int, first: int, last: int) -> Cut:
@@ -306,7 +307,10 @@ class Judge:
         self.records.read_span(connection, cut.first, cut.last, cut.piece)
         connection.execute("CREATE TEMP VIEW mapped AS " + self._mapped)
         connection.execute("CREATE TEMP VIEW chunk_fields AS " + self._fields)
-        judge(connection, now_us=self.now_us, role=mapping.role, skips=bool(mapping.skip), kept=[filled_name(one) for one in mapping.fills])
+        judge(
+            connection, now_us=self.now_us, role=mapping.role, skips=bool(mapping.skip), kept=[filled_name(one) for one in mapping.fills],
+            powers=self._powers,
+        )  # fmt: skip
         kinds = connection.execute("SELECT skipped, count(*) FROM mapped GROUP BY skipped").fetchall() if mapping.skip else []
         skipped = Counter({kind: count for kind, count in kinds if kind is not None})
         refused = connection.execute("SELECT reason, count(*) FROM judged WHERE reason IS NOT NULL GROUP BY reason").fetchall()

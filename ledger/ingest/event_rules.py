@@ -6,7 +6,7 @@ point: a decimal becomes microseconds by its digits, half even. An observation i
 role has to keep. Source: specification, section 2.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -268,16 +268,38 @@ _CLEANED = ", ".join(
         "received_at_power, received_at_twice",
     ]
 )
-_PARSED = ", ".join(
-    [
-        "*",
-        *(f"coalesce({name}_value, whole({name}_text)) AS {name}" for name in INTEGERS),
-        *(f"coalesce({name}_value, duration_us({name}_text, {name}_power)) AS {name}" for name in DURATIONS),
-        "within_calendar(CASE WHEN received_at_value IS NOT NULL THEN received_at_value "
-        "WHEN received_at_power IS NULL THEN rfc3339_us(received_at_text) "
-        "ELSE scaled_decimal(received_at_text, received_at_power) END) AS received_us",
-    ]
-)
+
+
+def _parsed(powers: Mapping[str, Collection[int]]) -> str:
+    """The numbers of the texts. What a column cannot be is left out: DuckDB plans these expressions for each chunk anew."""
+    return ", ".join(
+        [
+            "*",
+            *(f"coalesce({name}_value, whole({name}_text)) AS {name}" for name in INTEGERS),
+            *(f"coalesce({name}_value, {_duration(name, powers.get(name))}) AS {name}" for name in DURATIONS),
+            f"within_calendar(coalesce(received_at_value, {_instant(powers.get('received_at'))})) AS received_us",
+        ]
+    )
+
+
+def _duration(name: str, powers: Collection[int] | None) -> str:
+    match powers if powers is None else [*powers]:
+        case []:
+            return "NULL::BIGINT"
+        case [0]:
+            return f"whole({name}_text)"
+        case [power]:
+            return f"scaled_decimal({name}_text, {power:d})"
+    return f"duration_us({name}_text, {name}_power)"
+
+
+def _instant(powers: Collection[int] | None) -> str:
+    text = "rfc3339_us(received_at_text)"
+    if powers is not None and not powers:
+        return text
+    return f"CASE WHEN received_at_power IS NULL THEN {text} ELSE scaled_decimal(received_at_text, received_at_power) END"
+
+
 _VERDICT = {role: _verdict(role) for role in (None, *Role)}
 
 # An event's columns in the order of the table that they go to, in its types.
@@ -317,13 +339,15 @@ def define_macros(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def judge(
-    connection: duckdb.DuckDBPyConnection, *, now_us: int, role: Role | None, skips: bool, kept: Sequence[str] = ()
+    connection: duckdb.DuckDBPyConnection, *, now_us: int, role: Role | None, skips: bool, kept: Sequence[str] = (),
+    powers: Mapping[str, Collection[int]] | None = None,
 ) -> None:  # fmt: skip
     """Make the temporary table `judged` from `mapped`, in its order; with `skips`, without the records that have a `skipped`; `kept` are
     columns that are taken over as they are.
 
     Its columns: line, record, reason and detail (null for an event), readable_account and received_us (null if they cannot be read), the
     event's (`event_...`), and of an observation record_id, trace and header. `now_us` is the ingesting clock, microseconds since 1970.
+    `powers` are those of ten that a duration and `received_at` may have; any, if they are not given.
     """
     connection.execute(f"SET VARIABLE now_us = {now_us:d}::BIGINT")
     of_observation = [] if role is None else [f"nullif({name}, '') AS {name}" for name in OBSERVATION_NAMES]
@@ -331,6 +355,6 @@ def judge(
     judged = ", ".join([_JUDGED, *(() if role is None else OBSERVATION_NAMES), *kept])
     # The limit keeps the filter above the mapping: below it, DuckDB would copy what each record was split into for every single value.
     relation = f"(FROM (FROM mapped LIMIT {2**62}) WHERE skipped IS NULL)" if skips else "mapped"
-    for projection in (cleaned, _PARSED, f"*, CASE {_VERDICT[role]} END AS verdict", judged):
+    for projection in (cleaned, _parsed(powers or {}), f"*, CASE {_VERDICT[role]} END AS verdict", judged):
         relation = f"(FROM {relation} SELECT {projection})"
     connection.execute(f"CREATE TEMP TABLE judged AS FROM {relation}")

@@ -26,7 +26,7 @@ from ledger.ingest.known_content import committed_chunks
 from ledger.ingest.mapping import Role
 from ledger.ingest.reading.record_file import RecordFile
 from ledger.instant import since_1970_us
-from ledger.store.connection import Connection
+from ledger.store.connection import Connection, execute
 from ledger.store.database import Database
 from ledger.store.events import (
     Batch,
@@ -124,13 +124,13 @@ class ChunkUpkeep(Protocol):
 def load_file(
     database: Database, records: RecordFile, *, author: str, upkeep: Callable[[Chunk], ChunkUpkeep],
     on_chunk: Callable[[Chunk], None] | None = None, on_progress: Callable[[int], None] | None = None, again: bool = False,
-    revive: str | None = None, chunk_rows: int | None = None,
+    revive: str | None = None, chunk_rows: int | None = None, prepare: Callable[[], None] = lambda: None,
 ) -> Summary:  # fmt: skip
     """Load every record of the file, and let what is computed from events follow: `upkeep` is asked for each chunk.
 
-    `on_chunk` sees each chunk while it is stored, in a thread beside; `on_progress` hears of rows stored; `again` allows content that was
-    loaded in another way; requests that were withdrawn for the reason `revive` count again, as the file says them. Raises LedgerError if
-    that is asked of halves of requests.
+    `prepare` is called while the first chunk is judged; `on_chunk` sees each one while it is stored, in a thread beside; `on_progress`
+    hears of rows stored; `again` allows content that was loaded in another way; requests that were withdrawn for the reason `revive` count
+    again, as the file says them. Raises LedgerError if that is asked of halves of requests.
     """
     if revive is not None and records.mapping.observations:
         raise LedgerError(
@@ -162,7 +162,7 @@ def load_file(
         if chunk.number not in committed and not records.mapping.observations and not loader.through_staging:
             kept.ahead()
 
-    with closing(_ahead(cut_next, judge_next, compute, -(-records.records // chunk_rows))) as chunks:
+    with closing(_ahead(cut_next, judge_next, compute, -(-records.records // chunk_rows), prepare)) as chunks:
         for (chunk, kept), computed in chunks:
             with closing(chunk):
                 try:
@@ -188,7 +188,7 @@ def _chunk_rows() -> int:
 
 def _ahead(
     cut_next: Callable[[int], Cut], judge_next: Callable[[Cut], tuple[Chunk, ChunkUpkeep]], compute: Callable[[Chunk, ChunkUpkeep], None],
-    chunks: int,
+    chunks: int, prepare: Callable[[], None],
 ) -> Generator[tuple[tuple[Chunk, ChunkUpkeep], "Future[None]"], None, None]:  # fmt: skip
     """What becomes of each chunk, in order, while it is computed what follows from it; the next one is under way while the caller has the
     one before, and the one behind it is cut out."""
@@ -204,6 +204,7 @@ def _ahead(
 
         ahead = begin(0) if chunks else None
         try:
+            prepare()
             for number in range(1, chunks + 1):
                 assert ahead is not None
                 judged, computed = ahead
@@ -262,6 +263,8 @@ class _Loader:
             try:
                 with self.database.begin() as connection:
                     fault_point("ingest.before_copy")
+                    if chunk.last < self.records.records:  # the commit of the file's last chunk puts all before it on disk
+                        execute(connection, "SET LOCAL synchronous_commit = off")
                     if not self.has_stored:
                         lock_content(connection, self.records.sha256)
                         committed_chunks(connection, self.records, chunk_rows=self.chunk_rows, again=self.again)

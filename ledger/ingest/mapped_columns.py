@@ -24,10 +24,7 @@ def filled_name(asked: Asked) -> str:
 
 def mapped_select(mapping: Mapping, fields: Sequence[str], values: dict[FieldPath, str]) -> exp.Select:
     """From `chunk_record` to the relation `mapped` that the event rules judge. `values` are those of the fields that are no texts."""
-    usable = {
-        column: [s for s in sources if not s.value.paths or any(path[0] in fields for path in s.value.paths)]
-        for column, sources in mapping.columns.items()
-    }
+    usable = _usable(mapping, fields)
     columns: list[exp.Expr] = [exp.alias_(exp.column(f"#{name}", quoted=True), name) for name in ("line", "record", "malformed")]
     if mapping.observations:
         observations = {
@@ -63,6 +60,22 @@ def mapped_select(mapping: Mapping, fields: Sequence[str], values: dict[FieldPat
         columns += _text_or_value("received_at", usable.get("received_at", []), values, "TIMESTAMPTZ", unit=RFC3339)
         columns += _measured("received_at", usable.get("received_at", []), EPOCH_POWERS)
     return _numbers_once(exp.select(*columns))
+
+
+def given_powers(mapping: Mapping, fields: Sequence[str]) -> dict[str, frozenset[int]]:
+    """The powers of ten in which texts of the durations and of `received_at` may be given; none for an instant that is RFC 3339."""
+    usable = _usable(mapping, fields)
+    units = dict.fromkeys(DURATIONS, DURATION_POWERS) | {"received_at": EPOCH_POWERS}
+    found = {name: frozenset(powers[one.unit] for one in usable.get(name, []) if one.unit in powers) for name, powers in units.items()}
+    return found | ({} if mapping.origin is None else {"received_at": frozenset([0])})  # what _since counts
+
+
+def _usable(mapping: Mapping, fields: Sequence[str]) -> dict[str, list[Source]]:
+    """The sources of each column that can be in a record with these fields."""
+    return {
+        column: [s for s in sources if not s.value.paths or any(path[0] in fields for path in s.value.paths)]
+        for column, sources in mapping.columns.items()
+    }
 
 
 def _numbers_once(select: exp.Select) -> exp.Select:

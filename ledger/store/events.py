@@ -114,6 +114,7 @@ def copy_events(connection: Connection, stream: IO[bytes]) -> int:
 def analyze_events(connection: Connection) -> None:
     """Let PostgreSQL plan by the events that stand there now, and find them by their instants; else it would do so only when it next looks
     by itself, and search all new ones for each chunk until then. Only the owner of the tables can say so."""
+    execute(connection, "SET LOCAL default_statistics_target = 20")  # enough for plans, in a third of the time
     execute(connection, "ANALYZE event")
     execute(
         connection,

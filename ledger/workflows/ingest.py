@@ -109,6 +109,7 @@ def ingest(
                 on_progress=on_progress,
                 again=options.again,
                 revive=options.revive,
+                prepare=_import_rules,
             )
             reports.append(
                 FileReport(
@@ -123,6 +124,11 @@ def ingest(
         if analyzed is not None:
             analyzed.result()
     return reports
+
+
+def _import_rules() -> None:
+    """Import what reads contracts and plans by them, which takes as long as to judge the first rows."""
+    import ledger.workflows.plans  # noqa: F401
 
 
 def _analyze(database: Database) -> None:

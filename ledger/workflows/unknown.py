@@ -76,7 +76,7 @@ class UnknownNames:
     def _learn(self, accounts: frozenset[str]) -> None:
         if not accounts:
             return
-        from ledger.store.contracts import stored_versions  # what reads contracts; the first events are on their way by then
+        from ledger.store.contracts import stored_versions  # imported late, as all that reads contracts: a load does so on its way
 
         with self._database.begin() as connection:
             covered = coverage(connection, accounts)

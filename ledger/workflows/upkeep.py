@@ -180,7 +180,6 @@ def _months_of(chunk: Chunk) -> Span:
 
 def read_rules(connection: Connection, months: Span, accounts: frozenset[str]) -> _Rules:
     """The rules that the connection sees."""
-    # What reads contracts is imported here, while the first events are on their way already.
     from ledger.workflows.plans import contracts_of, stored_plans, whole_days
 
     basis = current_basis(connection)
