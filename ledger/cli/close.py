@@ -32,7 +32,7 @@ from ledger.workflows.close import Closed, close_period, drafts_to_close, reopen
 @contract_option
 @click.option("--yes", is_flag=True, help="Close without asking.")
 @click.option("--dry-run", is_flag=True, help="Show what would be issued and what cannot be, and close nothing.")
-@documents_option("a folder of the month gets each contract's invoice and JSON")
+@documents_option("a folder of the month gets each contract's invoice, JSON and lines as CSV")
 @author_option
 @format_option
 @click.pass_context

@@ -29,7 +29,7 @@ from ledger.workflows.statements import Stopped
     type=click.Path(exists=True, path_type=Path),
     help="Dry run only: settle the requests of this Parquet file, or of all Parquet files below this folder.",
 )
-@documents_option("a folder of the month gets each contract's invoice and JSON")
+@documents_option("a folder of the month gets each contract's invoice, JSON and lines as CSV")
 @author_option
 @format_option
 @click.pass_context

@@ -16,6 +16,7 @@ from typing import Any
 import tzdata
 
 from ledger.documents.invoice import invoice_html
+from ledger.documents.lines_csv import lines_csv
 from ledger.documents.settlement_json import statement_to_json
 from ledger.errors import LedgerError
 from ledger.fault_point import fault_point
@@ -197,6 +198,7 @@ def _issue(connection: Connection, stated: Stated, basis: Mapping[str, Any], run
         postings=statement_postings(statement),
         total_minor=statement.totals.total,
         minor_digits=statement.minor_digits,
+        lines=lines_csv(statement),
     )
     numbered = take_number(connection, contract, series, now)
     closing = Closing(

@@ -41,7 +41,7 @@ class Numbered:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issued:
     """What a document says: JSON, the hash of each contract version that it follows from, what it posts, and its total in minor units,
-    below 0 in the customer's favour. `name` is that of its files."""
+    below 0 in the customer's favour. `name` is that of its files; `lines` are its lines as CSV, if it has any."""
 
     name: str
     content: Mapping[str, Any]
@@ -49,6 +49,7 @@ class Issued:
     postings: Sequence[Posting]
     total_minor: int
     minor_digits: int
+    lines: bytes | None = None
 
 
 def take_number(connection: Connection, contract: Contract, series: Series, now: datetime) -> Numbered:
@@ -71,7 +72,7 @@ def take_number(connection: Connection, contract: Contract, series: Series, now:
 def sealed_document(
     numbered: Numbered, issued: Issued, contract: Contract, now: datetime, author: str, html: Callable[[Issue], str]
 ) -> IssuedDocument:
-    """The document with its seal, and its files: the page that `html` makes, which shows number and seal, and the JSON."""
+    """The document with its seal, and its files: the page that `html` makes, which shows number and seal, the JSON, and the lines."""
     sealed = sealed_bytes(
         previous_seal=numbered.previous_seal,
         tax_id=numbered.tax_id,
@@ -83,6 +84,7 @@ def sealed_document(
     content = canonical_bytes(issued.content)
     seal, name = sha256(sealed).hexdigest(), quote(issued.name, safe="")
     issue = Issue(number=numbered.text, issued_on=numbered.issued_on, seal=seal, previous_seal=numbered.previous_seal)
+    contents = {"html": html(issue).encode(), "json": content} | ({} if issued.lines is None else {"csv": issued.lines})
     return IssuedDocument(
         tax_id=numbered.tax_id,
         series=numbered.series,
@@ -101,5 +103,5 @@ def sealed_document(
         seal=seal,
         sealed=sealed,
         postings=tuple(issued.postings),
-        files=(issued_file(f"{name}.html", html(issue).encode()), issued_file(f"{name}.json", content)),
+        files=tuple(issued_file(f"{name}.{ending}", written) for ending, written in contents.items()),
     )

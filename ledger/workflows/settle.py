@@ -14,6 +14,7 @@ from urllib.parse import quote
 import tzdata
 
 from ledger.documents.invoice import invoice_html
+from ledger.documents.lines_csv import lines_csv
 from ledger.documents.number import currency_amount
 from ledger.fault_point import fault_point
 from ledger.settlement.period import Period
@@ -182,9 +183,10 @@ def _keep(connection: Connection, period: str, settling: Sequence[Settling], sta
 
 
 def _write_drafts(folder: Path, stated: Sequence[Stated]) -> list[Path]:
-    """Writes each draft's JSON and its statement as an invoice."""
+    """Writes each draft's JSON, its statement as an invoice, and its lines as CSV."""
     contents: dict[str, bytes] = {}
     for one in stated:
         name = quote(one.statement.contract.id, safe="")
-        contents |= {f"{name}.json": one.document, f"{name}.html": invoice_html(one.statement).encode()}
+        page = invoice_html(one.statement).encode()
+        contents |= {f"{name}.json": one.document, f"{name}.html": page, f"{name}.csv": lines_csv(one.statement)}
     return write_files(folder, contents, what="the drafts are kept")

@@ -99,7 +99,7 @@ def test_a_close_issues_an_invoice_with_its_number_seal_and_files(settled: Books
     assert said["settlement"]["state"] == "closed" and said["settlement"]["totals"]["total"] == "2.12"
     assert sum(Decimal(posting["amount"]) for posting in said["journal"]) == 0 and said["journal"]
     files = settled.files()
-    assert sorted(files) == ["acme-bank-llm.html", "acme-bank-llm.json"]
+    assert sorted(files) == ["acme-bank-llm.csv", "acme-bank-llm.html", "acme-bank-llm.json"]
     assert files["acme-bank-llm.json"] == content.encode()
     page = files["acme-bank-llm.html"].decode()
     assert "INV-2026-000001" in page and seal in page and "DRAFT" not in page

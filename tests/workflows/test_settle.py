@@ -91,7 +91,7 @@ def test_settling_again_replaces_the_draft_by_the_same_bytes(
     assert first.exit_code == second.exit_code == 0
     assert first.stdout == second.stdout
     assert files == {path: path.read_bytes() for path in (tmp_path / "out" / "2026-05").iterdir()}
-    assert sorted(path.suffix for path in files) == [".html", ".json"]
+    assert sorted(path.suffix for path in files) == [".csv", ".html", ".json"]
     assert count(database) == 1 and count(database, run) == 2
 
 
