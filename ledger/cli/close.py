@@ -25,6 +25,7 @@ from ledger.store.closings import Closing
 from ledger.store.database import Database
 from ledger.store.settlements import KeptDraft
 from ledger.workflows.close import Closed, close_period, drafts_to_close, reopen_period
+from ledger.workflows.issued_files import write_issued
 
 
 @click.command()
@@ -70,7 +71,6 @@ def close(
         database,
         period,
         author=author,
-        output=output,
         contract_id=contract_id,
         agreed=None if yes else drafts,
         dry_run=dry_run,
@@ -81,13 +81,13 @@ def close(
         show_stopped(closed.stopped, "closed")
         echo(f"dry run: {len(drafts) - len(closed.stopped)} to close, nothing closed", err=True)
         ctx.exit(1 if closed.stopped else 0)
+    documents = sorted((*closed.issued, *closed.issued_before), key=lambda one: one.contract_id)
     if output_format == "json":
-        echo_json(
-            [json.loads(one.document.content) for one in sorted((*closed.issued, *closed.issued_before), key=lambda one: one.contract_id)]
-        )
+        echo_json([json.loads(one.document.content) for one in documents])
     else:
         _show_closed(closed)
     show_stopped(closed.stopped, "closed")
+    write_issued(output / period, documents)
     echo(f"documents of {period} in {output / period}", err=True)
     if closed.stopped:
         ctx.exit(1)

@@ -10,7 +10,6 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import tzdata
@@ -33,7 +32,6 @@ from ledger.store.settlements import KeptDraft, keep_run, kept_drafts, remove_dr
 from ledger.workflows.basis import basis_of
 from ledger.workflows.freshen import fresh_snapshot
 from ledger.workflows.issue import Issued, sealed_document, take_number
-from ledger.workflows.issued_files import write_issued
 from ledger.workflows.settle import seen_versions
 from ledger.workflows.statements import Stated, Stopped, know_stored, state_contracts
 from ledger.workflows.to_settle import contracts_to_settle, span_to_settle
@@ -45,13 +43,12 @@ NOT_COMPARED = ("unresolved", "changed_afterwards")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Closed:
-    """What `close` did: the documents issued, those that were issued before, the contracts that were not closed, and files written."""
+    """What `close` did: the documents issued, those that were issued before, the contracts that were not closed."""
 
     period: str
     issued: tuple[Closing, ...]
     issued_before: tuple[Closing, ...]
     stopped: tuple[Stopped, ...]
-    files: tuple[Path, ...]
 
 
 class NothingToClose(LedgerError):
@@ -75,7 +72,6 @@ def close_period(
     period: str,
     *,
     author: str,
-    output: Path | None,
     contract_id: str | None = None,
     agreed: Sequence[KeptDraft] | None = None,
     dry_run: bool = False,
@@ -83,9 +79,9 @@ def close_period(
     on_waiting: Callable[[str], None] = lambda holder: None,
 ) -> Closed:
     """Closes the month of every contract that has a draft, or of one. Contracts that cannot be closed are reported and do not hold up the
-    others. What was closed before is left, and its files are written again.
+    others. What was closed before is left as it is.
 
-    If somebody agreed to drafts, no other is issued. A dry run finds what cannot be closed, and issues and writes nothing.
+    If somebody agreed to drafts, no other is issued. A dry run finds what cannot be closed, and issues nothing.
     """
     with database.begin() as connection:
         keep_readings(connection)
@@ -103,14 +99,12 @@ def close_period(
                 stopped.append(stop)
         with database.begin() as connection:
             closed = closings_of_period(connection, period, contract_id)
-        files = [] if output is None or dry_run else write_issued(output / period, closed)
     new = {draft.contract_id for draft in drafts}
     return Closed(
         period=period,
         issued=tuple(one for one in closed if one.contract_id in new),
         issued_before=tuple(one for one in closed if one.contract_id not in new),
         stopped=tuple(stopped),
-        files=tuple(files),
     )
 
 

@@ -29,8 +29,8 @@ SEED = int(os.environ.get("LEDGER_KILL_SEED", "20260503"))
 KILLS = int(os.environ.get("LEDGER_KILLS", len(STEPS)))
 CONTRACTS = int(os.environ.get("LEDGER_KILL_CONTRACTS", "12"))
 PROCESSES = 8
-# How often a step is passed with three contracts of two files each; others are passed once.
-PASSES = dict.fromkeys([*SETTLE_STEPS[:1], *CLOSE_STEPS[:-1]], 3) | {"settle.before_file": 6}
+# How often a step is passed with three contracts of three files each; others are passed once.
+PASSES = dict.fromkeys([*SETTLE_STEPS[:1], *CLOSE_STEPS[:-1]], 3) | {"settle.before_file": 9}
 MAY = [f"{contract} 2026-05" for contract in ("acme-bank-llm", "other", "rival")]
 JUNE = [name.replace("05", "06") for name in MAY]
 MOST_BYTES = 4_000  # more than the JSON of a settlement, and less than an invoice
@@ -55,7 +55,7 @@ def test_settle_and_close_killed_at_any_step_are_ended_by_the_same_command(
             assert ledger_on(url)(*command, tmp_path / command[0], now=AFTER_JUNE).exit_code == 0
             expected[command] = stands(url), files_below(tmp_path / command[0])
     assert [row[4].replace("2026-00000", "") for row in expected[CLOSE][0][0]] == ["CN-1", "INV-2", "INV-1", "INV-3", "INV-1", "INV-2"]
-    assert len(expected[CLOSE][1]) == 6
+    assert len(expected[CLOSE][1]) == 9
 
     chance, hits = random.Random(SEED), Counter[str]()
     moments = (ALL_STEPS * (KILLS // len(ALL_STEPS) + 1))[:KILLS]
@@ -112,7 +112,7 @@ def test_many_contracts_closed_by_eight_processes_of_which_one_is_killed_have_ea
     ended = run_ledger("close", "2026-05", "--yes", "--output", output, now=AFTER_JUNE)
     assert ended.exit_code == 0 and f"closed 2026-05: {names[0]} INV-2026-{CONTRACTS:06}" in ended.stdout
     assert broken(database_url, [f"{name} 2026-05" for name in names]) == []
-    assert sorted(files_below(output)) == [f"2026-05/{name}.{kind}" for name in names for kind in ("html", "json")]
+    assert sorted(files_below(output)) == [f"2026-05/{name}.{kind}" for name in names for kind in ("csv", "html", "json")]
     with psycopg.connect(database_url) as connection:
         authors = connection.execute("SELECT DISTINCT author FROM issued_document").fetchall()
     assert len(authors) > 3, f"nothing was done at once: {authors}"
@@ -129,7 +129,7 @@ def test_what_is_closed_is_kept_when_there_is_no_room_for_its_files(
 
     command = [sys.executable, "-B", "-m", "ledger", *CLOSE, str(tmp_path / "out")]
     full = subprocess.run(command, env=environment(database_url), preexec_fn=little_room, capture_output=True, text=True, check=False)
-    assert full.returncode == 4
+    assert full.returncode == 4 and full.stdout.count("closed 2026-06: ") == 3
     assert "error: what is closed is kept, but " in full.stderr and "could not be written: File too large" in full.stderr
     assert "make room or give another folder with --output, and run the command again" in full.stderr
     assert "Traceback" not in full.stderr
@@ -152,4 +152,4 @@ def test_a_file_where_the_folder_of_the_month_should_be_is_named_and_nothing_is_
     assert refused.exit_code == 4 and "what is closed is kept, but" in refused.stderr
     assert broken(database_url, MAY + JUNE) == []
     assert run_ledger(*CLOSE, tmp_path / "elsewhere", now=AFTER_JUNE).exit_code == 0
-    assert len(files_below(tmp_path / "elsewhere")) == 6
+    assert len(files_below(tmp_path / "elsewhere")) == 9
