@@ -25,7 +25,7 @@ from ledger.cli.settle import show_waiting
 from ledger.contract.scalar import parse_decimal
 from ledger.documents.credit_note import CreditNote
 from ledger.documents.invoice import line_words
-from ledger.documents.number import amount_text, currency_amount, grouped_amount, grouped_count
+from ledger.documents.number import amount_text, grouped_amount, grouped_count, plain_amount
 from ledger.documents.text_table import Table, write_lines
 from ledger.printable import printable
 from ledger.store.credit_notes import CreditNoteRow
@@ -86,7 +86,7 @@ def create(
         echo_json(json.loads(created.document.content))
     else:
         note = created.note
-        credited = currency_amount(note.total_minor, note.minor_digits, note.contract.money.currency).replace("\xa0", " ")
+        credited = plain_amount(note.total_minor, note.minor_digits, note.contract.money.currency)
         echo(f"issued {created.document.number_text}: {credited} with tax of line {position} of {note.invoice} ({note.contract.id})")
     echo(f"documents of {created.document.number_text} in {output / FOLDER}", err=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ledger.documents.finance_table import outcome_words
-from ledger.documents.number import currency_amount, grouped_count
+from ledger.documents.number import grouped_count, plain_amount
 from ledger.settlement.statement import Statement
 from ledger.workflows.demo import DEMO_DATABASE, Demo, run_demo
 
@@ -91,6 +91,6 @@ def _loaded(done: Demo) -> str:
 
 def _result(statement: Statement, width: int) -> str:
     contract = statement.contract
-    amount = currency_amount(statement.totals.total, statement.minor_digits, contract.money.currency)
+    amount = plain_amount(statement.totals.total, statement.minor_digits, contract.money.currency)
     requests = f"{grouped_count(statement.events.total)} requests"
     return f"{contract.parties.customer.name:{width}}  {requests:>15}  {amount:>14}  {outcome_words(statement)}"

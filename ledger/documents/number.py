@@ -29,9 +29,14 @@ def grouped_amount(minor: int, digits: int) -> str:
     return format(from_minor(minor, digits), ",f")
 
 
+def plain_amount(minor: int, digits: int, currency: str) -> str:
+    """The amount after its currency's code, in lines of a terminal: `CNY 1,234.50`, `JPY -1,234`."""
+    return f"{currency} {grouped_amount(minor, digits)}"
+
+
 def currency_amount(minor: int, digits: int, currency: str) -> str:
-    """The amount after its currency's code: `CNY 1,234.50`, `JPY -1,234`. The space does not break."""
-    return f"{currency}\xa0{grouped_amount(minor, digits)}"
+    """The same in a document, where the space does not break."""
+    return plain_amount(minor, digits, currency).replace(" ", "\xa0")
 
 
 def grouped_count(count: int) -> str:

@@ -15,13 +15,14 @@ import tzdata
 
 from ledger.documents.invoice import invoice_html
 from ledger.documents.lines_csv import lines_csv
-from ledger.documents.number import currency_amount
+from ledger.documents.number import plain_amount
 from ledger.fault_point import fault_point
 from ledger.settlement.period import Period
 from ledger.settlement.statement import NotBilled, Statement
-from ledger.store.closings import Closing
+from ledger.store.closings import Closing, closing_of, posted_lines
 from ledger.store.connection import Connection
 from ledger.store.contracts import keep_readings
+from ledger.store.credit_notes import credit_notes
 from ledger.store.database import Database
 from ledger.store.intervals import Interval, stored_intervals
 from ledger.store.settle_lock import one_settlement_at_a_time
@@ -127,6 +128,7 @@ def _warnings(connection: Connection, settling: Sequence[Settling], stated: Sequ
     for one in stated:
         terms = by_contract[one.statement.contract.id]
         found += _carried_warnings(one.statement, known.carried.get(terms.last.id, Carried()))
+        found += _credited_warnings(connection, one.statement)
         found += _breaker_warnings(terms, intervals)
         found += _unassigned_warnings(known.noted.unassigned_of(terms))
     return list(dict.fromkeys(found))
@@ -137,8 +139,30 @@ def _carried_warnings(statement: Statement, carried: Carried) -> Iterator[str]:
     if carried.waits_for:
         yield f"{contract_id}: adjustments and the balance of credit are in {statement.period} when {carried.waits_for} is closed"
     for one in statement.reported:
-        amount, why = currency_amount(one.gross_minor, statement.minor_digits, currency), NOT_BILLED_WORDS[one.reason]
+        amount, why = plain_amount(one.gross_minor, statement.minor_digits, currency), NOT_BILLED_WORDS[one.reason]
         yield f"{contract_id}: {one.period} ({one.invoice}) would now differ by {amount}, which is not billed: {why}"
+
+
+def _credited_warnings(connection: Connection, statement: Statement) -> Iterator[str]:
+    """Documents of which more was credited on demand than is left of them by the statement's adjustments: credits are issued for good."""
+    contract, adjusted = statement.contract, {line.of.period for line in statement.lines if line.of is not None}
+    notes = [note for note in credit_notes(connection, contract.id) if note.period in adjusted]
+    posted = posted_lines(connection, contract.id, statement.period) if notes else {}
+    for period, invoice in sorted({(note.period, note.invoice) for note in notes}):
+        closing = closing_of(connection, contract.id, period)
+        assert closing is not None, "it was credited"
+        adjustments = [one.line for one in posted.get(period, ()) if one.line.of is not None]
+        adjustments += [line for line in statement.lines if line.of is not None and line.of.period == period]
+        left_minor = sum(line.amount_minor for line in (*(one.line for one in closing.lines), *adjustments))
+        credited_minor = sum(note.net_minor for note in notes if note.period == period)
+        if credited_minor > left_minor:
+            left, credited = (
+                plain_amount(minor, statement.minor_digits, contract.money.currency) for minor in (left_minor, credited_minor)
+            )
+            yield (
+                f"{contract.id}: {invoice} comes to {left} with the adjustments of this month, and {credited} of it "
+                "is credited on demand already, both net of tax"
+            )
 
 
 def _unassigned_warnings(by_account: dict[str, int]) -> list[str]:

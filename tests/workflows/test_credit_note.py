@@ -193,6 +193,22 @@ def test_no_more_is_credited_than_the_document_comes_to_with_its_later_adjustmen
     done(credit(1, "--amount", "80.16", now="2026-07-04T00:00:00Z"))
 
 
+def test_an_adjustment_below_what_was_credited_on_demand_is_told(
+    closed_may: None, credit: Callable[..., Result], run_ledger: RunLedger, tmp_path: Path
+) -> None:
+    done(credit(1, "--amount", "80.16"))
+    ids, told = tmp_path / "ids.txt", "is credited on demand already"
+    for first, last in ((0, 60), (60, 61)):
+        ids.write_text("".join(f"r{number:06}\n" for number in range(first, last)))
+        done(run_ledger("void", "--ids", ids, "--yes", "--reason", "not answered", now="2026-06-05T00:00:00Z"))
+        settled = done(run_ledger("settle", "2026-06", "--dry-run", now="2026-07-04T00:00:00Z"))
+        assert (told in settled.stderr) == (last == 61)
+    assert (
+        f"acme-bank-llm: {MAY} comes to CNY 78.16 with the adjustments of this month, and CNY 80.16 of it is credited on demand already"
+        in settled.stderr
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
