@@ -9,12 +9,14 @@ from ledger.cli.kept_apart import apart_json, apart_lines, unmet_json, unmet_lin
 from ledger.cli.options import echo_json, format_option, pass_database
 from ledger.cli.output import echo, wrapped
 from ledger.cli.refused_row import row_json
+from ledger.cli.request_money import money_json, money_lines
 from ledger.ingest.event_rules import Reason
 from ledger.instant import instant_text
 from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.store.histories import Load, StoredObservation, StoredRevision, Withdrawal
 from ledger.workflows.explain import RequestHistory, explain_request
+from ledger.workflows.explain_money import NotPriced, RequestMoney, explain_money
 from ledger.workflows.named_request import LINK_WORDS
 
 _WORDS = {"void": "withdrawn", "correct": "withdrawn for a correction", "join": "withdrawn, because its other half came"}
@@ -27,7 +29,11 @@ _TELLING = ("clock_clamped", "async_header")  # said only if it is so
 @format_option
 @pass_database
 def explain(database: Database, request_id: str, account: str | None, output_format: str) -> None:
-    """Show all that has happened to a request: its revisions and who made them why, the halves that it was formed of, its refused rows.
+    """Show all that has happened to a request, and what it costs why.
+
+    First its revisions and who made them, the halves that it was formed of, its refused rows. Then each rule of the contract with its
+    clause and what it looked at, the window that counts the request and what became of it, and the lines on which its tokens are, with
+    exact amounts.
 
     A request of halves is also found by the id of one of their rows, its call id, its trace, or the header that the client sent.
 
@@ -38,11 +44,28 @@ def explain(database: Database, request_id: str, account: str | None, output_for
       ledger explain req-000017 --account acme-bank --format json
     """
     history = explain_request(database, request_id, account=account)
+    money = _money(database, history)
     if output_format == "json":
-        echo_json(_history_json(history))
-    else:
-        for line in _history_lines(history, request_id):
+        told = {"reason": str(money)} if isinstance(money, NotPriced) else money and money_json(money)
+        echo_json(_history_json(history) | {"money": told})
+        return
+    for line in _history_lines(history, request_id):
+        echo(printable(line))
+    if isinstance(money, NotPriced):
+        echo(printable(f"not billed now: {money}"))
+    elif money is not None:
+        for line in money_lines(money):
             echo(printable(line))
+
+
+def _money(database: Database, history: RequestHistory) -> RequestMoney | NotPriced | None:
+    """What a contract makes of the request, or why none does; None if it does not stand."""
+    if history.stands is None:
+        return None
+    try:
+        return explain_money(database, history.stands.fields, history.stands.load.batch_id)
+    except NotPriced as reason:
+        return reason
 
 
 def _history_lines(history: RequestHistory, asked_id: str) -> Iterator[str]:

@@ -7,7 +7,8 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from ledger.documents.example_words import exact_text, why
+from ledger.documents.example_words import why
+from ledger.documents.request_words import exact_text
 from ledger.settlement.example import Difference, ExampleFound
 from ledger.settlement.example_sketch import Sketch, Text
 from ledger.settlement.stated_rule import StatedRule

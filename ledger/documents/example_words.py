@@ -3,20 +3,13 @@
 Takes what was found, gives one line of text. Source: specification, sections 4 to 7 and 10.
 """
 
-from decimal import Decimal
 from fractions import Fraction
-from typing import assert_never
 
 from ledger.contract.model import Contract
 from ledger.contract.scalar import duration_text
-from ledger.documents.number import decimal_text, grouped_count, percent_text, rate_text
-from ledger.documents.wording import measured_words
-from ledger.settlement.cell import Outcome
-from ledger.settlement.charges import Tokens, band_and_multiplier
-from ledger.settlement.example import NOT_BILLED, Difference, ExampleFound, RequestFound, WindowFound
-from ledger.settlement.money import exact_decimal
-
-TOKENS = {"input": "input", "cached_input": "cached input", "output": "output"}
+from ledger.documents.number import grouped_count, percent_text
+from ledger.documents.request_words import band_reason, charge_sum, clause_words, exact_text, multiplier_reason, objective_reason
+from ledger.settlement.example import Difference, ExampleFound, RequestFound, WindowFound
 
 
 def why(found: ExampleFound, difference: Difference) -> str:
@@ -32,110 +25,16 @@ def why(found: ExampleFound, difference: Difference) -> str:
     request = found.requests[difference.place]
     match difference.key:
         case "band":
-            return _band(contract, request)
+            return band_reason(contract, request)
         case "multiplier":
-            return _multiplier(contract, request)
+            return multiplier_reason(contract, request)
         case _:
-            return _objective(contract, request)
-
-
-def exact_text(value: str | Decimal | Fraction | None) -> str:
-    """An expected or found value; a fraction with all its digits."""
-    match value:
-        case None:
-            return NOT_BILLED
-        case Fraction():
-            return decimal_text(exact_decimal(value))
-        case Decimal():
-            return decimal_text(value)
-        case str():
-            return value
-        case _:
-            assert_never(value)
-
-
-def _band(contract: Contract, request: RequestFound) -> str:
-    cell = request.cell
-    if request.price is None:
-        return _not_billed(contract, request)
-    if cell.exemption is not None:
-        exemption = contract.exemptions[cell.exemption]
-        return f"the exemption {exemption.kind}{_clause(exemption.clause)} takes it"
-    if cell.tier is not None:
-        tier = contract.pricing.tiers[cell.tier]
-        closed = "closed by the client after the target, it is priced like a success: " if cell.outcome is Outcome.CANCELLED else ""
-        return f"{closed}{_latency(contract, request)} lies in the tier {tier.name}, {tier.latency.text}{_clause(contract.pricing.clause)}"
-    if cell.outcome is Outcome.CANCELLED:
-        return (
-            f"the client closed it, and {_latency(contract, request)} is not over the target {duration_text(contract.objective.target_us)}"
-        )
-    return f"{_latency(contract, request)} was measured"
-
-
-def _not_billed(contract: Contract, request: RequestFound) -> str:
-    outcome = request.cell.outcome
-    rule = "of which the contract bills nothing" if outcome is Outcome.CANCELLED else "which is never billed"
-    return f"status {request.event.status} is {outcome}, {rule}"
-
-
-def _latency(contract: Contract, request: RequestFound) -> str:
-    measured = measured_words(contract, request.cell.queue)
-    return f"no latency {measured}" if request.latency_us is None else f"a latency of {duration_text(request.latency_us)} {measured}"
-
-
-def _multiplier(contract: Contract, request: RequestFound) -> str:
-    if request.price is None:
-        return _not_billed(contract, request)
-    parts = [f"{_band(contract, request)}: {decimal_text(band_and_multiplier(contract, request.cell)[1])}"]
-    queue = contract.queues.by_name[request.cell.queue]
-    if queue.multiplier is not None and request.cell.forfeited:
-        wait_us = request.event.queue_us
-        waited = "for an unknown time" if wait_us is None else duration_text(wait_us)
-        longest = "" if queue.max_queue_us is None else f", not within {duration_text(queue.max_queue_us)}"
-        parts.append(f"the multiplier of the queue {request.cell.queue} is forfeited, as it waited {waited}{longest}")
-    elif queue.multiplier is not None:
-        how = "times" if queue.combine == "multiply" else "or, if that is higher,"
-        parts.append(f"{how} {decimal_text(queue.multiplier)} of the queue {request.cell.queue}{_clause(contract.queues.clause)}")
-    if request.price.variant is not None and request.is_capped:
-        highest = contract.models[request.price.model].degraded[request.price.variant].max_multiplier
-        parts.append(f"the variant {request.price.variant} is never above {decimal_text(highest)}")
-    return ", ".join(parts)
-
-
-def _objective(contract: Contract, request: RequestFound) -> str:
-    cell, objective = request.cell, contract.objective
-    if cell.in_objective and cell.outcome.is_failure:
-        return f"status {request.event.status} is {cell.outcome}, which counts as late"
-    if cell.in_objective:
-        side = "above" if cell.late else "within"
-        compared = (
-            "" if request.latency_us is None else f" is {side} the target {duration_text(objective.target_us)}{_clause(objective.clause)}"
-        )
-        return f"{_latency(contract, request)}{compared or ' counts as late'}"
-    if cell.queue not in objective.queues:
-        return f"the queue {cell.queue} is not in the objective{_clause(objective.clause)}"
-    if cell.exemption is not None:
-        exemption = contract.exemptions[cell.exemption]
-        return f"the exemption {exemption.kind}{_clause(exemption.clause)} takes it out"
-    if cell.outcome is Outcome.SUCCESS:
-        return f"{_latency(contract, request)}: missing_latency is outside the objective"
-    if cell.outcome is Outcome.CANCELLED:
-        return f"the client closed it: cancelled counts {contract.outcomes.cancelled.objective}, and it has {_latency(contract, request)}"
-    return f"status {request.event.status} is {cell.outcome}, which is outside the objective"
+            return objective_reason(contract, request)
 
 
 def _charge(contract: Contract, request: RequestFound, number: int) -> str:
-    if request.price is None:
-        return f"event {number}: {_not_billed(contract, request)}: 0"
-    rates, tokens = contract.models[request.price.model].per_million_tokens, Tokens()
-    tokens.add(request.cell)
-    counted = [
-        f"{grouped_count(quantity)} {TOKENS[kind]} at {rate_text(getattr(rates, kind))}"
-        for kind, quantity in tokens.by_kind().items()
-        if quantity
-    ]
-    priced = f"{' + '.join(counted) or 'no tokens'} per 1,000,000, times {decimal_text(request.price.multiplier)}"
-    return f"event {number}, band {request.band}: {priced} = {exact_text(request.charge)}"
+    band = "" if request.price is None else f", band {request.band}"
+    return f"event {number}{band}: {charge_sum(contract, request)}"
 
 
 def _result(contract: Contract, window: WindowFound) -> str:
@@ -158,11 +57,7 @@ def _result(contract: Contract, window: WindowFound) -> str:
         told = f"{within}, but not all small windows of its day together, and these are"
     used = f"{window.used} of {budget.breaches} breaches of the month were used before"
     if window.result == "forgiven":
-        return f"{told} within {tolerance}; {used}{_clause(budget.clause)}"
+        return f"{told} within {tolerance}; {used}{clause_words(budget.clause)}"
     if window.is_over:
-        return f"{told} above {tolerance}, which is never forgiven{_clause(budget.clause)}"
-    return f"{told} within {tolerance}, but {used}{_clause(budget.clause)}"
-
-
-def _clause(clause: str | None) -> str:
-    return f" (clause {clause})" if clause else ""
+        return f"{told} above {tolerance}, which is never forgiven{clause_words(budget.clause)}"
+    return f"{told} within {tolerance}, but {used}{clause_words(budget.clause)}"

@@ -3,9 +3,10 @@
 Takes plans that tell requests apart (`by_request`), gives a `ClassifiedRequest` for each. Source: specification, section 4.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import duckdb
 
@@ -34,17 +35,22 @@ def classify_requests(connection: duckdb.DuckDBPyConnection, plans: Sequence[Pla
     for plan in plans:
         assert plan.by_request
         for row in connection.execute(plan.cells().sql(Microseconds, copy=False)).fetchall():
-            values = dict(zip((*CELL_COLUMNS, *REQUEST_COLUMNS), row, strict=True))
-            cell = Cell(**({name: values[name] for name in Cell.__slots__} | {"outcome": Outcome(values["outcome"])}))
-            found[values["request_id"]] = ClassifiedRequest(
-                contract_id=values["contract_id"],
-                request_id=values["request_id"],
-                window_start=instant_of(values["window_start"]),
-                latency_us=values["latency_us"],
-                over=values["over"],
-                cell=cell,
-            )
+            request = classified_request(row, instant_of)
+            found[request.request_id] = request
     return found
+
+
+def classified_request(row: Sequence[Any], instant: Callable[[Any], datetime]) -> ClassifiedRequest:
+    """The request of a row of a plan that tells requests apart; `instant` makes the engine's instants."""
+    values = dict(zip((*CELL_COLUMNS, *REQUEST_COLUMNS), row, strict=True))
+    return ClassifiedRequest(
+        contract_id=values["contract_id"],
+        request_id=values["request_id"],
+        window_start=instant(values["window_start"]),
+        latency_us=values["latency_us"],
+        over=values["over"],
+        cell=Cell(**({name: values[name] for name in Cell.__slots__} | {"outcome": Outcome(values["outcome"])})),
+    )
 
 
 def with_told_latencies(contract: Contract) -> Contract:

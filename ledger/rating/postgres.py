@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlglot import exp
 
@@ -80,6 +81,11 @@ class PostgresEngine:
         """Add the query's rows, which have these columns, to a table."""
         with driver_cursor(self._connection) as cursor:
             cursor.execute(_printed(exp.insert(query, table, columns=columns)).encode())
+
+    def rows(self, query: exp.Query) -> list[tuple[Any, ...]]:
+        """The query's rows."""
+        with driver_cursor(self._connection) as cursor:
+            return cursor.execute(_printed(query).encode()).fetchall()
 
     def any_withdrawn(self) -> bool:
         """Whether any event was ever withdrawn."""

@@ -4,7 +4,7 @@ Takes classified requests and judged windows, gives findings to compare. Pure. S
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -14,44 +14,17 @@ from ledger.contract.model import Contract
 from ledger.settlement.budget import give_verdicts
 from ledger.settlement.calendar import window_end
 from ledger.settlement.cell import Cell, WindowCell
-from ledger.settlement.charges import Price, charge_of, is_billed, price_of, uncapped_multiplier
 from ledger.settlement.period import Period, Piece
+from ledger.settlement.priced_request import PricedRequest, priced_request
 from ledger.settlement.statement import Verdict
 from ledger.settlement.windows import Judgement, window_of
 
-NOT_BILLED = "none"  # as the band, and the multiplier, of an event that is not billed
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequestFound:
-    """What the contract makes of an event: `event` with the defaults filled in, `price` None if it is not billed, `charge` exact;
-    `uncapped` is the multiplier before the cap of a degraded variant."""
+class RequestFound(PricedRequest):
+    """What the contract makes of an event: `event` with the defaults filled in."""
 
     event: ExampleEvent
-    cell: Cell
-    latency_us: int | None
-    price: Price | None
-    uncapped: Decimal | None
-    charge: Fraction
-
-    @property
-    def band(self) -> str:
-        return NOT_BILLED if self.price is None else self.price.band
-
-    @property
-    def multiplier(self) -> Decimal | None:
-        return None if self.price is None else self.price.multiplier
-
-    @property
-    def is_capped(self) -> bool:
-        return self.uncapped != self.multiplier
-
-    @property
-    def objective(self) -> str:
-        """How it counts: outside the objective, late, or met."""
-        if not self.cell.in_objective:
-            return "exclude"
-        return "late" if self.cell.late else "met"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,15 +70,9 @@ class Difference:
 
 def request_found(piece: Piece, event: ExampleEvent, cell: Cell, latency_us: int | None) -> RequestFound:
     """The price and charge of one classified event."""
-    billed = is_billed(piece.contract, cell)
-    return RequestFound(
-        event=event,
-        cell=cell,
-        latency_us=latency_us,
-        price=price_of(piece, cell) if billed else None,
-        uncapped=uncapped_multiplier(piece.contract, cell)[1] if billed else None,
-        charge=charge_of(piece, cell),
-    )
+    assert event.status is not None, "its default is filled in"
+    priced = priced_request(piece, cell, latency_us, status=event.status, queue_us=event.queue_us)
+    return RequestFound(event=event, **{field.name: getattr(priced, field.name) for field in fields(priced)})
 
 
 def windows_found(period: Period, windows: Sequence[tuple[ExampleWindow, WindowCell]], judgement: Judgement) -> list[WindowFound]:

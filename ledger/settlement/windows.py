@@ -95,12 +95,23 @@ Window = tuple[int, datetime, str]  # the index of its piece of the period, its 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """The small windows of a day, judged as one when it is over: their requests in the objective, and how many of them are late."""
+
+    start: datetime
+    end: datetime
+    requests: int
+    late: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """The breached windows in the order in which they meet the budget (end, start, scope), those that have ended and are not judged (of a
-    pool that stays too small each of its windows), and how many windows there were."""
+    pool that stays too small each of its windows), the pool of each small window that has one, and how many windows there were."""
 
     breaches: tuple[BreachedWindow, ...]
     unjudged: Mapping[Window, Unjudged] = field(default_factory=dict)
+    pools: Mapping[Window, Pool] = field(default_factory=dict)
     counts: WindowCounts
 
 
@@ -125,6 +136,7 @@ def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgeme
         windows[window_of(period, cell)].add(cell)
     breaches: list[BreachedWindow] = []
     unjudged: dict[Window, Unjudged] = {}
+    pooled: dict[Window, Pool] = {}
     pools: defaultdict[tuple[int, datetime, datetime, str], _Counts] = defaultdict(_Counts)
     judged = insufficient = overload = 0
     for (stretch, start, scope), counts in windows.items():
@@ -148,6 +160,8 @@ def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgeme
             unjudged[stretch, start, scope] = Unjudged.INSUFFICIENT
     for (stretch, start, end, scope), counts in pools.items():
         piece = period.pieces[stretch]
+        pool = Pool(start=start, end=end, requests=counts.requests, late=counts.late)
+        pooled |= {(stretch, one, scope): pool for one in counts.window_starts}
         if end > now:
             continue
         if counts.requests < piece.contract.objective.min_requests:
@@ -159,7 +173,7 @@ def judge(period: Period, cells: Iterable[WindowCell], now: datetime) -> Judgeme
             breaches.append(_breached(stretch, piece, start, end, scope, counts, pooled=True))
     breaches.sort(key=lambda w: (w.end, w.start, w.scope))
     windows_by_fate = WindowCounts(judged=judged, breached=len(breaches), insufficient=insufficient, overload=overload)
-    return Judgement(breaches=tuple(breaches), unjudged=unjudged, counts=windows_by_fate)
+    return Judgement(breaches=tuple(breaches), unjudged=unjudged, pools=pooled, counts=windows_by_fate)
 
 
 def _breached(stretch: int, piece: Piece, start: datetime, end: datetime, scope: str, counts: _Counts, *, pooled: bool) -> BreachedWindow:

@@ -41,3 +41,11 @@ def run_of(connection: Connection, run_id: int) -> Run:
     )
     seen = Seen(batches=batches, voids=voids, intervals=tuple(intervals))
     return Run(seen=seen, settled_at=settled_at, contracts=contracts, timezone_data=timezone_data)
+
+
+def was_seen(connection: Connection, seen: Seen, batch_id: int) -> bool:
+    """Whether the batch was among those that were seen."""
+    [(is_among,)] = fetch(
+        connection, "SELECT %(batches)s::int8multirange @> %(batch_id)s::bigint", {"batches": seen.batches, "batch_id": batch_id}
+    )
+    return bool(is_among)

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,9 @@ def test_the_walk_through_runs_as_written(run_ledger: Callable[..., Result], tmp
         result = run_ledger(*shlex.split(command))
         assert result.exit_code == 0, f"{command}: {result.stderr}"
     assert list((tmp_path / "settlements" / "2026-05").glob("*.html"))
+    told = (ROOT / "docs" / "finance.md").read_text().partition("    ledger explain acme-s2616-000\n\n")[2].partition("\n\n")[0]
+    explained = run_ledger("explain", "acme-s2616-000").stdout
+    assert textwrap.dedent(told) == explained[explained.index("under acme-bank-llm") :].rstrip("\n")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -88,6 +88,7 @@ def test_halves_that_contradict_each_other_say_so_with_the_figures_and_the_cure(
         "  the gateway's half counts as it is; if it is wrong:",
         "  ledger correct counts --account acme --set FIELD=VALUE --reason TEXT",
         "  ledger void counts --account acme --reason TEXT",
+        "not billed now: no contract covers the account acme at that time: nothing is billed of it",
     ]
     assert explained(halves, "joins")["kept_apart"] is None
     [waits] = explained(halves, "waits")["quarantine"]
