@@ -146,7 +146,7 @@ def _carried_warnings(statement: Statement, carried: Carried) -> Iterator[str]:
 def _credited_warnings(connection: Connection, statement: Statement) -> Iterator[str]:
     """Documents of which more was credited on demand than is left of them by the statement's adjustments: credits are issued for good."""
     contract, adjusted = statement.contract, {line.of.period for line in statement.lines if line.of is not None}
-    notes = [note for note in credit_notes(connection, contract.id) if note.period in adjusted]
+    notes = [note for note in credit_notes(connection, contract.id) if note.period in adjusted] if adjusted else []
     posted = posted_lines(connection, contract.id, statement.period) if notes else {}
     for period, invoice in sorted({(note.period, note.invoice) for note in notes}):
         closing = closing_of(connection, contract.id, period)
