@@ -394,7 +394,7 @@ def test_a_difference_that_is_not_billed_is_named(books: Books, change: tuple[st
     books.load(request(1, "2026-05-06T10:00:00+08:00"))
     settled = books.settle("2026-06", now=AFTER_JUNE)
     assert settled.exit_code == 0
-    assert f"{ACME}: 2026-05 (INV-2026-000001) would now differ by CNY\u00a02.12, which is not billed: {why}" in settled.stderr
+    assert f"{ACME}: 2026-05 (INV-2026-000001) would now differ by CNY 2.12, which is not billed: {why}" in settled.stderr
     assert "INV-2026-000002, total 0.00 CNY" in books.close("2026-06", now=AFTER_JUNE).stdout
 
 
