@@ -29,6 +29,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from ledger.store.embedded import Server, running_server, stop_server
+from ledger.store.home import APPLICATION
 
 ROUNDS = 5
 CORES = 2
@@ -93,12 +94,16 @@ class Bench:
         if rows not in self._loaded:
             events, url = self.month(rows) / "events.parquet", self._new_database(CONTRACTS)
             run = self.ingest(url, events, rows)
-            with psycopg.connect(url, autocommit=True) as connection:  # now, and not in the middle of a measurement
+            with psycopg.connect(self.owner_url(url), autocommit=True) as connection:  # now, and not in the middle of a measurement
                 connection.execute("VACUUM (ANALYZE)")
                 connection.execute("CHECKPOINT")
             say(f"loaded {rows:,} events in {run.seconds:.1f} s")
             self._loaded[rows] = url
         return self._loaded[rows]
+
+    def owner_url(self, url: str) -> str:
+        """The URL of the same database for the owner of its tables, who may clean up and measure what the application may not."""
+        return self.server.owner_url(_name(url))
 
     @contextmanager
     def database(self, template: str) -> Iterator[str]:
@@ -170,7 +175,7 @@ class Bench:
 
     def require_conditions(self) -> None:
         """Ends the benchmark unless the server is durable, and each of its processes is on our cores and no others."""
-        with psycopg.connect(self.server.url("postgres")) as connection:
+        with psycopg.connect(self.server.owner_url("postgres")) as connection:
             found = {name: (connection.execute(f"SHOW {name}".encode()).fetchone() or ("",))[0] for name in DURABLE}
             postmaster = connection.execute("SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)::integer").fetchall()
             sessions = connection.execute("SELECT pid FROM pg_stat_activity").fetchall()
@@ -182,7 +187,7 @@ class Bench:
 
     def conditions(self) -> Table:
         """Where and with what the figures were measured."""
-        with psycopg.connect(self.server.url("postgres")) as connection:
+        with psycopg.connect(self.server.owner_url("postgres")) as connection:
             settings = ("server_version", "shared_buffers", "work_mem", *DURABLE)
             found = {name: (connection.execute(f"SHOW {name}".encode()).fetchone() or ("",))[0] for name in settings}
         memory_gb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
@@ -197,7 +202,7 @@ class Bench:
 
     def _make_templates(self) -> None:
         self._execute(f"CREATE DATABASE {TABLES}")
-        self.ledger(self.server.url(TABLES), "database", "upgrade", "--test")
+        self.ledger(self.server.owner_url(TABLES), "database", "upgrade", "--test", "--application", APPLICATION)
         self._execute(f"CREATE DATABASE {CONTRACTS} TEMPLATE {TABLES}")
         self.ledger(self.server.url(CONTRACTS), "contract", "add", *sorted(self.month(1000).glob("contract-*.yaml")))
 
@@ -207,7 +212,7 @@ class Bench:
         return self.server.url(name)
 
     def _execute(self, statement: str) -> None:
-        with psycopg.connect(self.server.url("postgres"), autocommit=True) as connection:
+        with psycopg.connect(self.server.owner_url("postgres"), autocommit=True) as connection:
             connection.execute(statement.encode())
 
 

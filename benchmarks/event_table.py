@@ -98,7 +98,7 @@ def main() -> None:
         home = Path(folder) / "home"
         server = running_server(home)
         try:
-            with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+            with psycopg.connect(server.owner_url("postgres"), autocommit=True) as connection:
                 file = f"{home}/postgres/rows"
                 connection.execute(f"COPY ({ROWS.format(rows=rows)}) TO '{file}'".encode())
                 print(f"{rows:,} rows{'':24} load s  month s    lookup ms  table MB  index MB")

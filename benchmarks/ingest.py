@@ -62,7 +62,7 @@ class _Load:
         with self.bench.database(self.template) as url:
             run = self.bench.ingest(url, self.first, self.rows, table=self.table)
             if self.second is not None:
-                with psycopg.connect(url, autocommit=True) as connection:
+                with psycopg.connect(self.bench.owner_url(url), autocommit=True) as connection:
                     connection.execute("CHECKPOINT")
                 self.second_runs.append(self.bench.ingest(url, self.second, self.rows))
             return run
@@ -114,7 +114,7 @@ def measure(bench: Bench, sizes: Sequence[int]) -> Iterator[Table]:
 
 def _copy(bench: Bench, stored: Path) -> Run:
     """COPY into a table like `event`, with its constraints and indexes."""
-    with bench.database(TABLES) as url, psycopg.connect(url) as connection:
+    with bench.database(TABLES) as url, psycopg.connect(bench.owner_url(url)) as connection:
         connection.execute("CREATE TABLE copied (LIKE event INCLUDING ALL)")
         connection.commit()
         started = perf_counter()

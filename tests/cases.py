@@ -225,6 +225,7 @@ def settle_cases(cases: list[Case]) -> dict[str, list[str]]:
         ledger.run("database", "upgrade", "--test")
         try:
             template = make_url(ledger.run("database", "url").strip())
+            owner = make_url(ledger.run("database", "url", "--owner").strip())
             assert template.database
 
             def settle_in_fresh_database(number: int) -> list[str]:
@@ -237,7 +238,7 @@ def settle_cases(cases: list[Case]) -> dict[str, list[str]]:
                 return wrong
 
             # One connection for both workers: it makes their CREATE DATABASE wait for each other.
-            admin_url = template.set(database="postgres").render_as_string(hide_password=False)
+            admin_url = owner.set(database="postgres").render_as_string(hide_password=False)
             with psycopg.connect(admin_url, autocommit=True) as admin, ThreadPoolExecutor(WORKERS) as workers:
                 results = workers.map(settle_in_fresh_database, range(len(cases)))
                 return {case.folder.name: wrong for case, wrong in zip(cases, results, strict=True)}

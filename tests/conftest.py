@@ -15,11 +15,13 @@ from uuid import uuid4
 import psycopg
 import pytest
 from click.testing import CliRunner, Result
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import dict_row
 
 from ledger.cli.main import cli
 from ledger.store.database import Database, connect, open_database
 from ledger.store.embedded import Server, running_server, stop_server
+from ledger.store.home import APPLICATION
 from ledger.store.migration import upgrade
 from tests.ingest.halves import Halves
 
@@ -68,19 +70,20 @@ def _counted(file: Path, change: int) -> Iterator[int]:
 
 def _make_template(server: Server) -> None:
     """The migrated database that every test's own is copied from."""
-    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+    with psycopg.connect(server.owner_url("postgres"), autocommit=True) as connection:
         if connection.execute("SELECT FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone() is None:
             connection.execute(f"CREATE DATABASE {TEMPLATE}".encode())
-            engine = connect(server.url(TEMPLATE))
-            upgrade(engine, is_test=True)
+            engine = connect(server.owner_url(TEMPLATE))
+            upgrade(engine, is_test=True, applications=[APPLICATION])
             engine.dispose()
 
 
 @contextmanager
 def _databases(server: Server) -> Iterator[Callable[[], str]]:
-    """Makes fresh test databases with the current schema, as many as are asked for; gives their URLs. They are dropped at the end."""
+    """Makes fresh test databases with the current schema, as many as are asked for; gives their URLs, of the application. They are dropped
+    at the end."""
     names: list[str] = []
-    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+    with psycopg.connect(server.owner_url("postgres"), autocommit=True) as connection:
 
         def make() -> str:
             names.append(f"test_{uuid4().hex}")
@@ -108,8 +111,26 @@ def module_database_url(server: Server) -> Iterator[str]:
 
 @pytest.fixture
 def database_url(new_database: Callable[[], str]) -> str:
-    """The URL of a fresh test database."""
+    """The URL of a fresh test database. Tests are the application in it: those that have to be the owner say so (`owner_url`)."""
     return new_database()
+
+
+@pytest.fixture
+def owner_url(server: Server, database_url: str) -> str:
+    """The URL of the fresh database for the owner of its tables, who may do behind the back of the triggers what nobody else can."""
+    return owner_url_of(server, database_url)
+
+
+def owner_url_of(server: Server, url: str) -> str:
+    """The owner's URL of a database of the server."""
+    return server.owner_url(conninfo_to_dict(url)["dbname"])
+
+
+@pytest.fixture
+def owner_database(owner_url: str) -> Iterator[Database]:
+    """The fresh database, open for the owner of its tables."""
+    with open_database(owner_url) as opened:
+        yield opened
 
 
 @pytest.fixture

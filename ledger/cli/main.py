@@ -178,7 +178,7 @@ def _fail_database(ctx: click.Context, error: Exception) -> NoReturn:
         case psycopg.errors.InsufficientPrivilege():
             from ledger.cli.rights import missing_right_cure
 
-            told = LedgerError(f"the database refused: {reason}", cure=missing_right_cure(reason, ctx.obj), exit_code=4)
+            told = LedgerError(f"the database refused: {reason}", cure=missing_right_cure(ctx.obj), exit_code=4)
         case psycopg.OperationalError() | psycopg.InterfaceError():
             told = LedgerError(f"the database failed: {reason}", cure="run the command again; what was committed stays", exit_code=4)
         case psycopg.IntegrityError():

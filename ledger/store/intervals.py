@@ -84,5 +84,5 @@ def add_interval(connection: Connection, interval: Interval, *, author: str, add
 
 
 def lock_intervals(connection: Connection) -> None:
-    """Let no other interval be added until the transaction ends."""
-    execute(connection, "LOCK TABLE interval IN SHARE ROW EXCLUSIVE MODE")
+    """Lets one transaction at a time add intervals, so that each sees what the others have added."""
+    execute(connection, "SELECT pg_advisory_xact_lock(hashtext('ledger.intervals'))")

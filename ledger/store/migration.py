@@ -3,6 +3,9 @@
 Takes an engine and gives the revision before and after. Source: docs/operators.md, "The database".
 """
 
+from collections.abc import Collection
+
+import psycopg
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, Engine, inspect, text
@@ -11,14 +14,16 @@ from sqlalchemy.exc import ProgrammingError
 from ledger.bundle import bundled_folder
 from ledger.errors import LedgerError
 from ledger.store.database import SchemaMismatch, head_revision, place_of, schema_revision
+from ledger.store.rights import application_roles, give_rights
 
 _ADVISORY_LOCK = 0x6C6564676572  # "ledger": one upgrade at a time
 
 
-def upgrade(engine: Engine, *, is_test: bool) -> str | None:
+def upgrade(engine: Engine, *, is_test: bool, applications: Collection[str] = ()) -> str | None:
     """Upgrade in one transaction and give the revision found before, None for a new database, which becomes a test database on request.
 
-    Two upgrades at once are harmless: the second waits and finds nothing to do. What kind of database it is never changes afterwards.
+    These roles get the rights of the application, and those that had them before get what is new. Two upgrades at once are harmless: the
+    second waits and finds nothing to do. What kind of database it is never changes afterwards.
     """
     try:
         with engine.begin() as connection:
@@ -36,13 +41,16 @@ def upgrade(engine: Engine, *, is_test: bool) -> str | None:
             migrate(connection, "head")
             if before is None:
                 connection.execute(text("INSERT INTO ledger (is_test) VALUES (:is_test)"), {"is_test": is_test})
+            for role in {*applications, *application_roles(connection)}:
+                give_rights(connection, role)
             return before
-    except ProgrammingError as error:
-        if getattr(error.orig, "sqlstate", None) != "42501":  # insufficient privilege
+    except (ProgrammingError, psycopg.errors.InsufficientPrivilege) as error:
+        refused = error.orig if isinstance(error, ProgrammingError) else error
+        if not isinstance(refused, psycopg.errors.InsufficientPrivilege):
             raise
         raise LedgerError(
-            f"the role may not make tables in the database {place_of(engine)}: {error.orig}",
-            cure="ask its owner for: GRANT CREATE ON DATABASE and GRANT CREATE ON SCHEMA public",
+            f"the role may not make tables in the database {place_of(engine)}: {refused}",
+            cure="do this as the owner of the database: ledger --database URL database upgrade --application ROLE",
             exit_code=4,
         ) from error
 

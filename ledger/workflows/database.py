@@ -12,8 +12,10 @@ from sqlalchemy import URL, text
 
 from ledger.errors import DatabaseUnavailable, LedgerError
 from ledger.store.database import connect, head_revision, place_of, schema_revision
-from ledger.store.embedded import find_server, home_folder, stop_server
+from ledger.store.embedded import find_server, stop_server
+from ledger.store.home import APPLICATION, home_folder
 from ledger.store.programs import find_binary
+from ledger.store.rights import RoleRights, application_roles, role_rights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,22 +30,39 @@ class DatabaseStatus:
     is_test: bool
     size_bytes: int
     events: int
+    role: RoleRights
 
 
-def upgrade_database(url: str | None, *, is_test: bool) -> tuple[str | None, str]:
-    """Bring the schema up to date; gives the revision before (None: there were no tables) and after. Errors: ledger.store.migration."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgraded:
+    """The revision before (None: there were no tables) and after, and the roles that have the rights of the application."""
+
+    before: str | None
+    after: str
+    applications: list[str]
+
+
+def upgrade_database(url: str | None, *, is_test: bool, application: str | None = None) -> Upgraded:
+    """Bring the schema up to date as its owner, and let the role do what the application does: the one given, those that had its rights
+    before, and the embedded server's own. Errors: ledger.store.migration, ledger.store.rights."""
     from ledger.store.migration import upgrade
 
-    engine = connect(url)
+    engine = connect(url, as_owner=True)
     try:
-        return upgrade(engine, is_test=is_test), head_revision()
+        given = {*([application] if application else []), *([APPLICATION] if url is None else [])}
+        before = upgrade(engine, is_test=is_test, applications=given)
+        with engine.connect() as connection:
+            return Upgraded(before=before, after=head_revision(), applications=application_roles(connection))
     finally:
         engine.dispose()
 
 
-def database_url(url: str | None) -> str:
-    """The URL that psql understands, password included; the embedded server is started if needed."""
-    engine = connect(url)
+def database_url(url: str | None, *, of_owner: bool = False) -> str:
+    """The URL that psql understands, password included; the embedded server is started if needed. Its owner's is given on request; raises
+    LedgerError if another server's is asked for."""
+    if of_owner and url is not None:
+        raise LedgerError("ledger does not know the owner of that database", cure="leave out --owner", exit_code=2)
+    engine = connect(url, as_owner=of_owner)
     engine.dispose()
     return engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
 
@@ -85,6 +104,7 @@ def database_status(url: str | None) -> DatabaseStatus | None:
     try:
         with engine.connect() as connection:
             schema = schema_revision(connection)
+            role = role_rights(connection)
             version, size = connection.execute(text("SELECT current_setting('server_version'), pg_database_size(current_database())")).one()
             is_test, events = False, 0
             if schema is not None:
@@ -101,6 +121,7 @@ def database_status(url: str | None) -> DatabaseStatus | None:
         is_test=is_test,
         size_bytes=size,
         events=events,
+        role=role,
     )
 
 

@@ -17,7 +17,8 @@ from ledger.bundle import bundled_folder
 from ledger.errors import LedgerError
 from ledger.ingest.loader import Summary
 from ledger.store.database import Database, connect, open_database
-from ledger.store.embedded import home_folder, running_server
+from ledger.store.embedded import running_server
+from ledger.store.home import APPLICATION, home_folder
 from ledger.store.intervals import Interval, add_interval
 from ledger.store.migration import upgrade
 from ledger.workflows.demo_month import PERIOD, DemoMonth, write_demo_month
@@ -68,13 +69,13 @@ def run_demo(output: Path, on_step: Callable[[str], None]) -> Demo:
 def _fresh_database() -> Iterator[Database]:
     """The demo's database on the embedded server, empty, with its clock at SETTLED_AT. Two demos at once take turns."""
     server = running_server(home_folder())
-    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+    with psycopg.connect(server.owner_url("postgres"), autocommit=True) as connection:
         connection.execute("SELECT pg_advisory_lock(hashtext('ledger.demo'))")
         connection.execute(f"DROP DATABASE IF EXISTS {DEMO_DATABASE} WITH (FORCE)".encode())
         connection.execute(f"CREATE DATABASE {DEMO_DATABASE}".encode())
-        engine = connect(server.url(DEMO_DATABASE))
+        engine = connect(server.owner_url(DEMO_DATABASE))
         try:
-            upgrade(engine, is_test=True)
+            upgrade(engine, is_test=True, applications=[APPLICATION])
         finally:
             engine.dispose()
         with open_database(server.url(DEMO_DATABASE)) as database:

@@ -15,7 +15,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span, TracesDa
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
-from tests.conftest import ROOT, ledger_on
+from ledger.store.embedded import Server
+from tests.conftest import ROOT, ledger_on, owner_url_of
 from tests.ingest.gateway_logs import vllm_span, write_nginx_log, write_vllm_traces
 from tests.ingest.gateway_specimens import REFUSED, SPECIMENS
 from tests.ingest.sample_rows import FORMATS
@@ -357,9 +358,9 @@ INSERT INTO "LiteLLM_SpendLogs" SELECT * FROM jsonb_populate_recordset(NULL::"Li
 
 
 @pytest.fixture
-def proxy(new_database: Callable[[], str]) -> Iterator[Callable[[str], str]]:
+def proxy(new_database: Callable[[], str], server: Server) -> Iterator[Callable[[str], str]]:
     """`proxy("reader")` is the URL of a LiteLLM proxy's database with the specimen's rows, for a user who may read them, or "stranger"."""
-    url = new_database()
+    url = owner_url_of(server, new_database())
     database = conninfo_to_dict(url)["dbname"]
     roles = {name: sql.Identifier(f"{database}_{name}") for name in ("reader", "stranger")}
     lines = (FORMATS / "litellm.jsonl").read_text().splitlines()[:-1]
@@ -396,8 +397,8 @@ def test_spend_logs_come_straight_from_the_proxys_database(
     assert query("SELECT DISTINCT source FROM batch WHERE source LIKE 'LiteLLM%'") == [{"source": found["file"]}]
 
 
-def test_reading_a_proxys_database_cannot_write_in_it(new_database: Callable[[], str], run_ledger: Run) -> None:
-    url = new_database()
+def test_reading_a_proxys_database_cannot_write_in_it(new_database: Callable[[], str], server: Server, run_ledger: Run) -> None:
+    url = owner_url_of(server, new_database())
     with psycopg.connect(url) as connection:
         connection.execute(
             "CREATE TABLE trace (n integer); CREATE FUNCTION leave() RETURNS text LANGUAGE sql AS "

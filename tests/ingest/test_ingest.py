@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import psycopg
 import pytest
 
 from tests.ingest.sample_rows import HEADER, MAPPINGS, counts, row, totals, write_rows
@@ -253,7 +254,9 @@ def test_twice_shuffled_and_split_in_ten_is_the_same_table(tmp_path: Path, run_l
     assert (query(CONTENT), query("SELECT count(*) FROM quarantine")) == before
 
 
-def test_many_new_events_are_analysed_at_once_so_that_a_settlement_is_planned_well(tmp_path: Path, run_ledger: Run, query: Query) -> None:
+def test_many_new_events_are_analysed_at_once_so_that_a_settlement_is_planned_well(
+    tmp_path: Path, run_ledger: Run, query: Query, owner_url: str
+) -> None:
     analysed = "SELECT analyze_count FROM pg_stat_user_tables WHERE relname = 'event'"  # those of autovacuum count elsewhere
     rows = [row(request_id=f"r{number}") for number in range(50_100)]
     run_ledger("ingest", write_rows(tmp_path / "few.csv", rows[:100]))
@@ -261,4 +264,5 @@ def test_many_new_events_are_analysed_at_once_so_that_a_settlement_is_planned_we
     result = run_ledger("ingest", write_rows(tmp_path / "many.csv", [*rows, row(request_id="r0", tokens=11)]), "--format", "json")
     assert totals(result.stdout) == counts(read=50_101, new=50_000, duplicate=100, conflict=1)
     assert query(analysed) == [{"analyze_count": 1}]
-    assert query("SELECT brin_summarize_new_values('ix_event_received_at') AS ranges") == [{"ranges": 0}]  # none was left
+    with psycopg.connect(owner_url) as owner:
+        assert owner.execute("SELECT brin_summarize_new_values('ix_event_received_at')").fetchall() == [(0,)]  # none was left

@@ -64,10 +64,12 @@ def test_content_without_ids_is_refused_under_another_name_and_loaded_with_again
     assert load(run_ledger, renamed) == counts(read=10, duplicate=10)  # the name is known now
 
 
-def test_of_two_loads_under_two_names_that_begin_together_one_is_refused(trace: Path, database_url: str, query: Query) -> None:
+def test_of_two_loads_under_two_names_that_begin_together_one_is_refused(
+    trace: Path, database_url: str, owner_url: str, query: Query
+) -> None:
     other = trace.with_name("trace-b.csv")
     other.write_text(TRACE)
-    with psycopg.connect(database_url) as connection:  # both have looked before the first may write
+    with psycopg.connect(owner_url) as connection:  # both have looked before the first may write
         connection.execute("LOCK TABLE batch IN EXCLUSIVE MODE")
         environment = os.environ | {"LEDGER_DATABASE_URL": database_url}
         command = [sys.executable, "-m", "ledger", "ingest", *AZURE]

@@ -47,7 +47,7 @@ def settle_product(
 @contextmanager
 def fresh_database(server: Server) -> Iterator[str]:
     name = f"month_{uuid4().hex}"
-    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+    with psycopg.connect(server.owner_url("postgres"), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE} STRATEGY wal_log".encode())
         yield server.url(name)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())

@@ -39,10 +39,10 @@ def test_the_texts_of_a_file_give_the_contract_of_its_bytes_in_the_same_order(pa
     assert repr(contract_of_texts(kept)) == repr(read_contract(path.read_bytes(), path.name).contract)
 
 
-def test_a_file_is_read_once_by_each_reader(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_read_once_by_each_reader(owner_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[bytes] = []
     monkeypatch.setattr(reader, "contract_texts", lambda content: read.append(content) or contract_texts(content))
-    with database.engine.connect() as connection:
+    with owner_database.engine.connect() as connection:
         add_versions(connection, [EDGES])
         assert len(read) == 1
         keep_readings(connection)

@@ -6,21 +6,23 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import text
 
 from ledger.errors import DatabaseUnavailable, LedgerError
 from ledger.store.database import ClockRefused, Database, SchemaMismatch, connect, open_database
 from ledger.store.embedded import Server
 from ledger.store.migration import upgrade
+from tests.store.new_role import new_role, url_of
 
 
 @pytest.fixture
 def empty_url(server: Server) -> Iterator[str]:
-    """A database without tables."""
+    """A database without tables, for its owner."""
     name = f"empty_{uuid4().hex}"
-    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+    with psycopg.connect(server.owner_url("postgres"), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}".encode())
-        yield server.url(name)
+        yield server.owner_url(name)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
@@ -29,13 +31,13 @@ def test_the_clock_is_real_and_in_utc(database: Database) -> None:
     assert database.now().tzinfo is UTC
 
 
-def test_sessions_have_the_time_zone_utc_whatever_the_server_says(database: Database) -> None:
-    with database.engine.begin() as connection:
+def test_sessions_have_the_time_zone_utc_whatever_the_server_says(owner_database: Database) -> None:
+    with owner_database.engine.begin() as connection:
         connection.execute(text("ALTER ROLE ledger IN DATABASE postgres SET timezone = 'Asia/Shanghai'"))
         name = connection.scalar(text("SELECT current_database()"))
         connection.execute(text(f"ALTER DATABASE {name} SET timezone = 'Asia/Shanghai'"))
-    database.engine.dispose()
-    with database.engine.connect() as connection:
+    owner_database.engine.dispose()
+    with owner_database.engine.connect() as connection:
         assert connection.scalar(text("SHOW timezone")) == "UTC"
 
 
@@ -82,10 +84,10 @@ def test_a_database_without_tables_names_the_cure(empty_url: str) -> None:
     assert refused.value.cure == "run: ledger database upgrade" and refused.value.exit_code == 4 and refused.value.found is None
 
 
-def test_a_database_of_a_newer_ledger_is_left_alone(database: Database) -> None:
-    with database.engine.begin() as connection:
+def test_a_database_of_a_newer_ledger_is_left_alone(owner_database: Database) -> None:
+    with owner_database.engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    for use in (lambda: open_database(database.url), lambda: upgrade(database.engine, is_test=True)):
+    for use in (lambda: open_database(owner_database.url), lambda: upgrade(owner_database.engine, is_test=True)):
         with pytest.raises(SchemaMismatch, match="9999") as refused:
             use()
         assert refused.value.cure == "install a newer ledger"
@@ -100,29 +102,18 @@ def test_a_database_with_tables_of_others_is_refused(empty_url: str) -> None:
     engine.dispose()
 
 
-def test_a_role_without_rights_is_told_what_to_ask_for(empty_url: str, server: Server) -> None:
-    role = f"reader_{uuid4().hex}"
-    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'p'".encode())
-        try:
-            engine = connect(empty_url.replace(f"ledger:{server.password}", f"{role}:p"))
-            with pytest.raises(LedgerError, match="may not make tables") as refused:
-                upgrade(engine, is_test=False)
-            engine.dispose()
-            assert "GRANT CREATE" in refused.value.cure
-        finally:
-            connection.execute(f"DROP ROLE {role}".encode())
+def test_the_application_is_told_that_tables_are_the_owners_to_make(empty_url: str, server: Server) -> None:
+    engine = connect(server.url(conninfo_to_dict(empty_url)["dbname"]))
+    with pytest.raises(LedgerError, match="may not make tables") as refused:
+        upgrade(engine, is_test=False)
+    engine.dispose()
+    assert refused.value.cure == "do this as the owner of the database: ledger --database URL database upgrade --application ROLE"
 
 
-def test_a_role_that_may_not_read_the_tables_is_not_told_that_its_url_is_wrong(database_url: str, server: Server) -> None:
-    role = f"stranger_{uuid4().hex}"
-    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
-        connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD 'p'".encode())
-        try:
-            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="alembic_version"):
-                open_database(database_url.replace(f"ledger:{server.password}", f"{role}:p"))
-        finally:
-            connection.execute(f"DROP ROLE {role}".encode())
+def test_a_role_that_may_not_read_the_tables_is_not_told_that_its_url_is_wrong(owner_url: str) -> None:
+    missing = pytest.raises(psycopg.errors.InsufficientPrivilege, match="alembic_version")
+    with psycopg.connect(owner_url, autocommit=True) as owner, new_role(owner) as role, missing:
+        open_database(url_of(role, owner_url))
 
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])

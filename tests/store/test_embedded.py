@@ -130,12 +130,12 @@ def test_a_first_command_killed_at_any_moment_can_be_repeated(folder: Path) -> N
 
 
 def test_a_killed_server_is_started_again_by_the_next_command(running: Server) -> None:
-    with psycopg.connect(running.url("postgres"), autocommit=True) as busy:
+    with psycopg.connect(running.owner_url("postgres"), autocommit=True) as busy:
         busy.execute("CREATE TABLE IF NOT EXISTS kept (n integer)")
         busy.execute("INSERT INTO kept VALUES (1)")
         os.kill(postmaster(running), signal.SIGKILL)
     again = running_server(running.home)
-    with psycopg.connect(again.url("postgres")) as connection:
+    with psycopg.connect(again.owner_url("postgres")) as connection:
         assert connection.execute("SELECT n FROM kept").fetchone() == (1,)
 
 
@@ -221,9 +221,13 @@ def test_a_wrong_password_is_not_taken_for_a_missing_server(running: Server) -> 
 def test_a_full_server_is_not_taken_for_a_missing_one(running: Server) -> None:
     before, held = postmaster(running), []
     try:
-        with pytest.raises(psycopg.OperationalError, match="too many clients"):
-            while True:
-                held.append(psycopg.connect(running.url("postgres")))
+        for url, refusal in (
+            (running.url("postgres"), "connection slots are reserved"),
+            (running.owner_url("postgres"), "too many clients"),
+        ):
+            with pytest.raises(psycopg.OperationalError, match=refusal):
+                while True:
+                    held.append(psycopg.connect(url))
         with pytest.raises(DatabaseUnavailable, match="too many clients"):
             running_server(running.home)
     finally:
@@ -245,11 +249,12 @@ def test_no_network_port_is_open(running: Server) -> None:
 
 
 def test_secrets_and_socket_are_closed_to_others(running: Server) -> None:
-    assert (running.home / "password").stat().st_mode & 0o777 == 0o600
+    for name in ("password", "owner-password"):
+        assert (running.home / name).stat().st_mode & 0o777 == 0o600
+        assert (running.home / name).read_text() not in (running.home / "postgres" / "server.log").read_text()
     assert running.socket_folder.stat().st_mode & 0o777 == 0o700
     assert (running.home / "postgres").stat().st_mode & 0o777 == 0o700
     assert running.password not in repr(running)
-    assert running.password not in (running.home / "postgres" / "server.log").read_text()
 
 
 def test_durability_stays_on(running: Server) -> None:

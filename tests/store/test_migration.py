@@ -43,8 +43,8 @@ def catalog(connection: Connection) -> dict[str, list[object]]:
     return {name: [tuple(row) for row in connection.execute(text(query))] for name, query in CATALOG.items()}
 
 
-def test_the_migrated_database_is_what_the_schema_describes(database: Database) -> None:
-    with database.engine.begin() as connection:
+def test_the_migrated_database_is_what_the_schema_describes(owner_database: Database) -> None:
+    with owner_database.engine.begin() as connection:
         options = {"compare_type": True, "compare_server_default": True}
         assert compare_metadata(MigrationContext.configure(connection, opts=options), metadata) == []
         migrated = catalog(connection)
@@ -66,8 +66,8 @@ def test_the_history_is_one_line_and_its_end_is_known_without_alembic() -> None:
     assert all(not revision.is_branch_point and not revision.is_merge_point for revision in script.walk_revisions())
 
 
-def test_down_and_up_again_gives_the_same_database(database: Database) -> None:
-    with database.engine.begin() as connection:
+def test_down_and_up_again_gives_the_same_database(owner_database: Database) -> None:
+    with owner_database.engine.begin() as connection:
         before = catalog(connection)
         migrate(connection, "base")
         assert catalog(connection) == {"columns": [], "constraints": [], "indexes": []}
@@ -75,8 +75,8 @@ def test_down_and_up_again_gives_the_same_database(database: Database) -> None:
         assert catalog(connection) == before
 
 
-def test_the_batches_that_a_run_saw_are_kept_as_ranges_and_come_back(database: Database) -> None:
-    with database.engine.begin() as connection:
+def test_the_batches_that_a_run_saw_are_kept_as_ranges_and_come_back(owner_database: Database) -> None:
+    with owner_database.engine.begin() as connection:
         migrate(connection, "0001")
         for batches in ("{}", "{1}", "{1,2,3,7,9,10}"):
             connection.execute(
@@ -94,9 +94,9 @@ def test_the_batches_that_a_run_saw_are_kept_as_ranges_and_come_back(database: D
         assert lists == ["{}", "{1}", "{1,2,3,7,9,10}"]
 
 
-def test_what_a_database_holds_already_is_counted_and_its_cells_are_to_be_computed(database: Database) -> None:
+def test_what_a_database_holds_already_is_counted_and_its_cells_are_to_be_computed(owner_database: Database) -> None:
     at = datetime(2026, 5, 3, 2, 7, tzinfo=UTC)
-    with database.engine.begin() as connection:
+    with owner_database.engine.begin() as connection:
         migrate(connection, "0003")
         migrate(connection, "0004")  # nothing is there
         assert connection.execute(text("SELECT (SELECT count(*) FROM traffic), (SELECT count(*) FROM stale)")).one() == (0, 0)
@@ -117,8 +117,8 @@ def test_what_a_database_holds_already_is_counted_and_its_cells_are_to_be_comput
         assert connection.scalars(text("SELECT contract_id FROM stale")).all() == ["around"]
 
 
-def test_rows_in_quarantine_get_their_requests_id_and_a_silent_resolution_says_so(database: Database) -> None:
-    with database.engine.begin() as connection:
+def test_rows_in_quarantine_get_their_requests_id_and_a_silent_resolution_says_so(owner_database: Database) -> None:
+    with owner_database.engine.begin() as connection:
         migrate(connection, "0006")
         load = text(
             "INSERT INTO batch (source, content_sha256, mapping, mapping_sha256, chunk, chunk_rows, rows_read, rows_new, rows_duplicate, "
@@ -139,8 +139,8 @@ def test_rows_in_quarantine_get_their_requests_id_and_a_silent_resolution_says_s
         assert [tuple(row) for row in found] == [("r1", "dismissed", "not said", "not said"), (None, "dismissed", "not said", "not said")]
 
 
-def test_going_back_forgets_approvals_and_keeps_the_versions_which_then_have_none(database: Database) -> None:
-    with database.engine.begin() as connection:
+def test_going_back_forgets_approvals_and_keeps_the_versions_which_then_have_none(owner_database: Database) -> None:
+    with owner_database.engine.begin() as connection:
         connection.execute(insert(contract_version), SAMPLES[contract_version])
         connection.execute(text("INSERT INTO approval VALUES ('0', 'legal', 'me', NULL, now())"))
         migrate(connection, "0009")
@@ -149,9 +149,9 @@ def test_going_back_forgets_approvals_and_keeps_the_versions_which_then_have_non
         assert connection.execute(text(counts)).one() == (1, 0)
 
 
-def test_of_earlier_runs_is_not_known_which_voids_they_saw_and_going_back_counts_those_of_later_ones(database: Database) -> None:
+def test_of_earlier_runs_is_not_known_which_voids_they_saw_and_going_back_counts_those_of_later_ones(owner_database: Database) -> None:
     columns = "INSERT INTO run (settled_at, author, period, batches, voids, intervals, contracts, timezone_data) "
-    with database.engine.begin() as connection:
+    with owner_database.engine.begin() as connection:
         migrate(connection, "0012")
         connection.execute(text(columns + "VALUES (now(), 'test', '2026-05', '{}', 7, '{}', '{}', '')"))
         for request_id in ("r1", "r2"):
@@ -166,18 +166,18 @@ def test_of_earlier_runs_is_not_known_which_voids_they_saw_and_going_back_counts
         assert connection.scalars(text("SELECT voids FROM run ORDER BY run_id")).all() == [0, 3]
 
 
-def test_a_database_with_issued_documents_does_not_go_back_to_a_schema_without_them(database: Database) -> None:
-    with database.begin() as driver:
+def test_a_database_with_issued_documents_does_not_go_back_to_a_schema_without_them(owner_database: Database) -> None:
+    with owner_database.begin() as driver:
         keep_closing(driver, whole_closing(driver, "2026-05"))
-    with database.engine.connect() as connection, pytest.raises(IntegrityError, match="documents are issued"):
+    with owner_database.engine.connect() as connection, pytest.raises(IntegrityError, match="documents are issued"):
         migrate(connection, "0012")
 
 
 def test_two_upgrades_at_once_are_harmless(server: Server) -> None:
-    admin = create_engine(server.url("postgres").replace("postgresql", "postgresql+psycopg", 1), isolation_level="AUTOCOMMIT")
+    admin = create_engine(server.owner_url("postgres").replace("postgresql", "postgresql+psycopg", 1), isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.execute(text("CREATE DATABASE upgraded_twice"))
-        engines = [connect(server.url("upgraded_twice")) for _ in range(4)]
+        engines = [connect(server.owner_url("upgraded_twice")) for _ in range(4)]
         try:
             with ThreadPoolExecutor(4) as pool:
                 before = list(pool.map(lambda engine: upgrade(engine, is_test=True), engines))
@@ -195,8 +195,8 @@ def test_the_columns_that_a_source_decides_are_the_tables_in_their_order() -> No
     assert [column.name for column in observation.columns if column.name not in decided_here] == list(OBSERVATION_FIELDS)
 
 
-def test_rows_that_were_sent_in_again_get_the_request_that_they_are_as_far_as_it_is_known(database: Database) -> None:
-    with database.engine.begin() as connection:
+def test_rows_that_were_sent_in_again_get_the_request_that_they_are_as_far_as_it_is_known(owner_database: Database) -> None:
+    with owner_database.engine.begin() as connection:
         migrate(connection, "0011")
         load = (
             "INSERT INTO batch (source, content_sha256, mapping, mapping_sha256, chunk, chunk_rows, rows_read, rows_new, rows_duplicate, "

@@ -15,20 +15,20 @@ EVENT_DURATIONS = [column.name for column in event.columns if column.name.endswi
 
 
 @pytest.mark.parametrize("table", ROWS, ids=str)
-def test_what_was_written_never_changes(database: Database, table: Table) -> None:
+def test_what_was_written_never_changes(owner_database: Database, table: Table) -> None:
     column = next(column.name for column in table.columns if column.identity is None)
-    with database.engine.begin() as connection:
+    with owner_database.engine.begin() as connection:
         connection.execute(insert(table), ROWS[table])
     for change in (update(table).values({column: table.c[column]}), delete(table), text(f"TRUNCATE {table} CASCADE")):
-        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+        with owner_database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
             connection.execute(change)
-    with database.engine.connect() as connection:
+    with owner_database.engine.connect() as connection:
         assert connection.scalar(select(func.count()).select_from(table)) == 1
 
 
-def test_an_approval_is_of_a_stored_version_once_for_each_role_and_never_changes(database: Database) -> None:
+def test_an_approval_is_of_a_stored_version_once_for_each_role_and_never_changes(owner_database: Database) -> None:
     given = {"content_sha256": "0", "role": "legal", "author": "me", "reason": None, "approved_at": AT}
-    with database.engine.begin() as connection:
+    with owner_database.engine.begin() as connection:
         connection.execute(insert(contract_version), ROWS[contract_version])
         connection.execute(insert(approval), [given, given | {"role": "finance"}])
     for wrong, constraint in (
@@ -38,10 +38,10 @@ def test_an_approval_is_of_a_stored_version_once_for_each_role_and_never_changes
         ({"role": "board", "author": ""}, "ck_approval_said"),
         ({"role": "board", "reason": ""}, "ck_approval_said"),
     ):
-        with database.engine.connect() as connection, pytest.raises(IntegrityError, match=constraint):
+        with owner_database.engine.connect() as connection, pytest.raises(IntegrityError, match=constraint):
             connection.execute(insert(approval), given | wrong)
     for change in ("UPDATE approval SET author = 'other'", "DELETE FROM approval", "TRUNCATE approval"):
-        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+        with owner_database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
             connection.execute(text(change))
 
 
@@ -53,26 +53,26 @@ def quarantine_one(database: Database) -> None:
         connection.execute(insert(quarantine), row)
 
 
-def test_what_became_of_a_row_that_was_sent_in_again_never_changes(database: Database) -> None:
-    quarantine_one(database)
-    with database.engine.begin() as connection:
+def test_what_became_of_a_row_that_was_sent_in_again_never_changes(owner_database: Database) -> None:
+    quarantine_one(owner_database)
+    with owner_database.engine.begin() as connection:
         connection.execute(
             text("INSERT INTO resubmission SELECT quarantine_id, batch_id, '{}', 'accepted', '', 'test' FROM quarantine"),
         )
     for change in ("UPDATE resubmission SET outcome = 'other'", "DELETE FROM resubmission", "TRUNCATE resubmission"):
-        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+        with owner_database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
             connection.execute(text(change))
 
 
-def test_a_refused_row_can_only_be_resolved_and_only_once(database: Database) -> None:
-    quarantine_one(database)
+def test_a_refused_row_can_only_be_resolved_and_only_once(owner_database: Database) -> None:
+    quarantine_one(owner_database)
     for change in (
         "UPDATE quarantine SET reason = 'other'",
         "UPDATE quarantine SET fields = '{}'",
         "DELETE FROM quarantine",
         "TRUNCATE quarantine CASCADE",
     ):
-        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+        with owner_database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
             connection.execute(text(change))
     whole = "UPDATE quarantine SET resolution = 'dismissed', resolution_reason = 'test', resolved_by = 'me', resolved_at = now()"
     for silent in (
@@ -82,12 +82,12 @@ def test_a_refused_row_can_only_be_resolved_and_only_once(database: Database) ->
         whole.replace("resolved_by = 'me', ", ""),
         whole.replace("'dismissed'", "'gone'"),
     ):
-        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="ck_quarantine_resol"):
+        with owner_database.engine.connect() as connection, pytest.raises(IntegrityError, match="ck_quarantine_resol"):
             connection.execute(text(silent))
     resolve = text(whole)
-    with database.engine.begin() as connection:
+    with owner_database.engine.begin() as connection:
         assert connection.execute(resolve).rowcount == 1
-    with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+    with owner_database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
         connection.execute(resolve)
 
 
@@ -97,8 +97,8 @@ OBSERVATION = {
 }
 
 
-def test_a_half_is_changed_by_a_repair_only_and_once_and_stays_the_half_that_it_is(database: Database) -> None:
-    with database.engine.begin() as connection:
+def test_a_half_is_changed_by_a_repair_only_and_once_and_stays_the_half_that_it_is(owner_database: Database) -> None:
+    with owner_database.engine.begin() as connection:
         for record_id, waits_as in (("waits", "0" * 64), ("whole", None)):
             connection.execute(insert(observation), {**OBSERVATION, "record_id": record_id, "refused_sha256": waits_as})
     repair = "UPDATE observation SET repaired = true, output_tokens = 5 WHERE record_id = 'waits'"
@@ -110,11 +110,11 @@ def test_a_half_is_changed_by_a_repair_only_and_once_and_stays_the_half_that_it_
         "DELETE FROM observation",
         "TRUNCATE observation",
     ):
-        with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+        with owner_database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
             connection.execute(text(change))
-    with database.engine.begin() as connection:
+    with owner_database.engine.begin() as connection:
         assert connection.execute(text(repair)).rowcount == 1
-    with database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
+    with owner_database.engine.connect() as connection, pytest.raises(IntegrityError, match="never change"):
         connection.execute(text(repair))
 
 

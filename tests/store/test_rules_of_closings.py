@@ -42,9 +42,9 @@ def refused(database: Database, match: str, statement: Query, parameters: dict[s
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_what_is_issued_never_changes(database: Database, table: LiteralString) -> None:
-    may = close(database, "2026-05")
-    with database.begin() as connection:
+def test_what_is_issued_never_changes(owner_database: Database, table: LiteralString) -> None:
+    may = close(owner_database, "2026-05")
+    with owner_database.begin() as connection:
         keep_credit_note(connection, whole_credit(connection, may, 1))
         set_numbering(connection, TAX_ID, Series.INVOICE, "{year}-{number}", set_at=ISSUED_AT, author="test")
         [(column,)] = fetch(
@@ -55,7 +55,7 @@ def test_what_is_issued_never_changes(database: Database, table: LiteralString) 
         names = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
         assert fetch(connection, sql.SQL("SELECT count(*) FROM {table}").format(**names))[0][0] > 0
     for change in ("UPDATE {table} SET {column} = {column}", "DELETE FROM {table}", "TRUNCATE {table} CASCADE"):
-        refused(database, "never change", sql.SQL(change).format(**names))
+        refused(owner_database, "never change", sql.SQL(change).format(**names))
 
 
 @pytest.mark.parametrize(

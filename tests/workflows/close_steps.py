@@ -62,7 +62,7 @@ def prepare_june(ledger: RunLedger, folder: Path) -> None:
 def copied(server: Server, url: str) -> Iterator[str]:
     """The URL of a copy of the database, which nobody is connected to; it is dropped at the end."""
     original, name = psycopg.conninfo.conninfo_to_dict(url)["dbname"], f"test_{uuid4().hex}"
-    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+    with psycopg.connect(server.owner_url("postgres"), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {original} STRATEGY wal_log".encode())
         try:
             yield server.url(name)

@@ -228,8 +228,8 @@ def test_without_a_draft_nothing_is_closed_and_the_cure_is_to_settle(books: Book
     assert f"contract {ACME} has no draft of 2026-05" in of_one.stderr and f"ledger settle 2026-05 --contract {ACME}" in of_one.stderr
 
 
-def test_sums_altered_behind_the_back_of_ledger_are_not_issued(settled: Books, database_url: str, rows_of: Rows) -> None:
-    with psycopg.connect(database_url) as connection:
+def test_sums_altered_behind_the_back_of_ledger_are_not_issued(settled: Books, owner_url: str, rows_of: Rows) -> None:
+    with psycopg.connect(owner_url) as connection:
         connection.execute("UPDATE cell SET tokens_input = tokens_input * 10")
     assert settled.settle().exit_code == 0
     refused = settled.close()
@@ -238,9 +238,9 @@ def test_sums_altered_behind_the_back_of_ledger_are_not_issued(settled: Books, d
     assert rows_of(CLOSED) == []
 
 
-def test_sums_of_a_closed_month_altered_are_not_adjusted_by(settled: Books, database_url: str, rows_of: Rows) -> None:
+def test_sums_of_a_closed_month_altered_are_not_adjusted_by(settled: Books, owner_url: str, rows_of: Rows) -> None:
     assert settled.close().exit_code == 0
-    with psycopg.connect(database_url) as connection:
+    with psycopg.connect(owner_url) as connection:
         connection.execute("UPDATE cell SET tokens_input = tokens_input * 10")
     assert settled.settle("2026-06", now=AFTER_JUNE).exit_code == 0
     refused = settled.close("2026-06", now=AFTER_JUNE)

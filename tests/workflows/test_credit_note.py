@@ -122,7 +122,7 @@ def test_credits_are_verified_in_the_chain_and_in_the_month_that_carried_them_in
     credit: Callable[..., Result],
     run_ledger: RunLedger,
     tmp_path: Path,
-    database_url: str,
+    owner_url: str,
     table: str,
     alteration: str,
     first: str,
@@ -131,7 +131,7 @@ def test_credits_are_verified_in_the_chain_and_in_the_month_that_carried_them_in
     close_month(run_ledger, tmp_path, "2026-06")
     for verified in (["verify", "--chain"], ["verify", "2026-05"], ["verify", "2026-06"]):
         done(run_ledger(*verified))
-    with psycopg.connect(database_url) as connection:
+    with psycopg.connect(owner_url) as connection:
         connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER ALL".encode())
         assert connection.execute(f"UPDATE {table} {alteration}".encode()).rowcount
     altered = run_ledger("verify", "--chain")

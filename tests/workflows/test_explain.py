@@ -215,7 +215,7 @@ def test_an_id_of_which_nothing_is_known_says_which_accounts_come_near(tmp_path:
     assert named(halves, "bad") == ("globex", "bad", None, False)
 
 
-def test_an_id_is_looked_up_by_indexes_alone(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_id_is_looked_up_by_indexes_alone(owner_database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     plans: list[str] = []
 
     def planned(connection: Connection, make: Any, query: Any, parameters: Any) -> Any:
@@ -223,7 +223,7 @@ def test_an_id_is_looked_up_by_indexes_alone(database: Database, monkeypatch: py
         return fetch_as(connection, make, query, parameters)
 
     monkeypatch.setattr(other_ids, "fetch_as", planned)
-    with database.begin() as connection, connection.cursor() as cursor:
+    with owner_database.begin() as connection, connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO observation (received_at, cached_input_tokens, batch_id, status, async_header, clock_clamped, role, account, "
             "record_id, request_id, trace, header, model, queue) SELECT '2026-05-06T10:00:00Z', 0, 1, 200, false, false, 'gateway', "

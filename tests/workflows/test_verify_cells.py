@@ -25,7 +25,7 @@ DAYS = {(ACME, "2026-05-05"), (ACME, "2026-05-06"), (ACME, "2026-06-01"), (OTHER
 
 
 @pytest.fixture
-def kept(run_ledger: RunLedger, database: Database, tmp_path: Path) -> Callable[..., None]:
+def kept(run_ledger: RunLedger, owner_database: Database, tmp_path: Path) -> Callable[..., None]:
     """Two contracts in two zones and their requests, which are in cells; gives what executes SQL behind ledger's back."""
     (tmp_path / "acme.yaml").write_text(BASE)
     changes = {"id: acme-bank-llm": "id: other", "    - acme-bank\n": "    - other-account\n", "Asia/Shanghai": "America/New_York"}
@@ -48,18 +48,18 @@ def kept(run_ledger: RunLedger, database: Database, tmp_path: Path) -> Callable[
     assert run_ledger("ingest", tmp_path / "events.csv").exit_code == 0
 
     def alter(statement: str, *, rows: int = 1) -> None:
-        with database.engine.begin() as connection:
+        with owner_database.engine.begin() as connection:
             assert connection.execute(text(statement)).rowcount == rows
 
     return alter
 
 
 @pytest.fixture
-def altered(database: Database) -> Callable[[str], VerifiedCells]:
+def altered(owner_database: Database) -> Callable[[str], VerifiedCells]:
     """What is found after a statement that is then taken back."""
 
     def verify_altered(statement: str) -> VerifiedCells:
-        with database.engine.connect() as connection, connection.begin() as transaction:
+        with owner_database.engine.connect() as connection, connection.begin() as transaction:
             assert connection.execute(text(statement)).rowcount == 1, statement
             found = kept_against_events(connection)
             transaction.rollback()

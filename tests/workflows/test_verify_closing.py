@@ -13,10 +13,11 @@ import pytest
 
 from ledger.store.connection import Connection, driver_cursor
 from ledger.store.database import Database, open_database
+from ledger.store.embedded import Server
 from ledger.workflows.freshen import any_snapshot
 from ledger.workflows.verify_chain import chains_against_seals
 from ledger.workflows.verify_closing import closings_against_events
-from tests.conftest import RunLedger, ledger_on
+from tests.conftest import RunLedger, ledger_on, owner_url_of
 from tests.workflows.base_contract import OTHER, request, write_contract, write_events
 
 Alter = Callable[[Connection], None]
@@ -80,8 +81,9 @@ def ledger(url: str) -> RunLedger:
 
 
 @pytest.fixture
-def closed(url: str) -> Iterator[Database]:
-    with open_database(url) as opened:
+def closed(server: Server, url: str) -> Iterator[Database]:
+    """The database for the owner of its tables, who can alter what nobody else can."""
+    with open_database(owner_url_of(server, url)) as opened:
         yield opened
 
 
@@ -158,12 +160,14 @@ def test_what_cannot_be_verified_is_refused_with_what_to_do(ledger: RunLedger) -
         assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
 
 
-def test_an_altered_event_is_told_by_the_line_that_it_is_on_and_exits_5(database: Database, run_ledger: RunLedger, tmp_path: Path) -> None:
+def test_an_altered_event_is_told_by_the_line_that_it_is_on_and_exits_5(
+    owner_database: Database, run_ledger: RunLedger, tmp_path: Path
+) -> None:
     assert run_ledger("contract", "add", write_contract(tmp_path)).exit_code == 0
     assert run_ledger("ingest", write_events(tmp_path, [request(1, "2026-05-04T10:00:00Z")])).exit_code == 0
     for command in (("settle",), ("close", "--yes")):
         assert run_ledger(*command, "2026-05", "--output", tmp_path / "out", now="2026-06-03T00:00:00Z").exit_code == 0
-    with database.begin() as connection:
+    with owner_database.begin() as connection:
         alter(connection, "UPDATE event SET input_tokens = 850000")
     result = run_ledger("verify", "2026-05")
     told = "2026-05 acme-bank-llm INV-2026-000001: line 1 (usage deepseek-v4 standard standard input)"
@@ -338,6 +342,7 @@ def test_the_days_that_were_recorded_hold_and_not_those_of_the_zone_data(closed:
                 "INV-2026-000003: position: found 3, expected 2",
                 "None: series invoice of 2026, number of INV-2026-000003: found 3, expected 2",
                 "closed period 2026-05 of other: its document INV-2026-000002 is missing",
+                "file other.csv of INV-2026-000002: its document is missing",
                 "file other.html of INV-2026-000002: its document is missing",
                 "file other.json of INV-2026-000002: its document is missing",
                 "posting 1 of INV-2026-000002: its document is missing",
@@ -364,13 +369,15 @@ def test_what_was_altered_of_an_issued_document_is_named(closed: Database, alter
     assert len(found) == len(expected) and all(one.startswith(begin) for one, begin in zip(found, expected, strict=True)), found
 
 
-def test_an_altered_chain_exits_5_once_the_triggers_are_switched_off(ledger: RunLedger, url: str) -> None:
+def test_an_altered_chain_exits_5_once_the_owner_has_switched_off_the_triggers(ledger: RunLedger, server: Server, url: str) -> None:
+    owner_url = owner_url_of(server, url)
+
     def write(amount_minor: int) -> None:
-        with psycopg.connect(url) as connection:
+        with psycopg.connect(owner_url) as connection:
             connection.execute("UPDATE invoice_line SET amount_minor = %s WHERE period = '2026-05' AND position = 5", [amount_minor])
 
     def switch(how: str) -> None:
-        with psycopg.connect(url) as connection:
+        with psycopg.connect(owner_url) as connection:
             connection.execute(f"ALTER TABLE invoice_line {how} TRIGGER refuse_change".encode())
 
     with pytest.raises(psycopg.errors.RestrictViolation):
