@@ -1,21 +1,28 @@
-"""`ledger explain`: why a request is what it is."""
+"""`ledger explain`: why a request is what it is, and a line of an invoice."""
 
+import sys
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 import click
 
+from ledger.cli.explained_line import line_json, line_lines, month_json, month_table, month_title
 from ledger.cli.kept_apart import apart_json, apart_lines, unmet_json, unmet_lines
 from ledger.cli.options import echo_json, format_option, pass_database
 from ledger.cli.output import echo, wrapped
+from ledger.cli.output_file import check_output, force_option
 from ledger.cli.refused_row import row_json
 from ledger.cli.request_money import money_json, money_lines
+from ledger.documents.text_table import write_lines
+from ledger.errors import LedgerError
 from ledger.ingest.event_rules import Reason
 from ledger.instant import instant_text
 from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.store.histories import Load, StoredObservation, StoredRevision, Withdrawal
 from ledger.workflows.explain import RequestHistory, explain_request
+from ledger.workflows.explain_line import Place, explain_line, explain_month, meant_place
 from ledger.workflows.explain_money import NotPriced, RequestMoney, explain_money
 from ledger.workflows.named_request import LINK_WORDS
 
@@ -24,16 +31,24 @@ _TELLING = ("clock_clamped", "async_header")  # said only if it is so
 
 
 @click.command()
-@click.argument("request_id")
+@click.argument("request_id", metavar="REQUEST_ID | INVOICE[/LINE] | CONTRACT/MONTH[/LINE]")
 @click.option("--account", metavar="NAME", help="Needed if several accounts have a request of this id.")
+@click.option(
+    "--export", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the requests of a line into this CSV."
+)
+@force_option
 @format_option
 @pass_database
-def explain(database: Database, request_id: str, account: str | None, output_format: str) -> None:
+def explain(database: Database, request_id: str, account: str | None, export: Path | None, force: bool, output_format: str) -> None:
     """Show all that has happened to a request, and what it costs why.
 
     First its revisions and who made them, the halves that it was formed of, its refused rows. Then each rule of the contract with its
     clause and what it looked at, the window that counts the request and what became of it, and the lines on which its tokens are, with
     exact amounts.
+
+    Of an invoice, or the month of a contract, the lines are shown; of one line its sum, its rule, and that its requests come to it exactly.
+    --export writes these: the tokens and the amounts of the last two columns sum to the line. Of a closed month they are those that the
+    close saw.
 
     A request of halves is also found by the id of one of their rows, its call id, its trace, or the header that the client sent.
 
@@ -42,7 +57,15 @@ def explain(database: Database, request_id: str, account: str | None, output_for
       ledger explain req-000017
       ledger explain 4bf92f3577b34da6a3ce929d0e0e4736
       ledger explain req-000017 --account acme-bank --format json
+      ledger explain INV-2026-000001/3 --export requests.csv
+      ledger explain acme-bank-llm/2026-05
     """
+    place = meant_place(database, request_id) if account is None else None
+    if place is not None:
+        _explain_place(database, place, export, force=force, output_format=output_format)
+        return
+    if export is not None:
+        raise LedgerError(f"{request_id} is no line of an invoice", cure="--export needs one: ledger explain INVOICE/LINE", exit_code=2)
     history = explain_request(database, request_id, account=account)
     money = _money(database, history)
     if output_format == "json":
@@ -56,6 +79,30 @@ def explain(database: Database, request_id: str, account: str | None, output_for
     elif money is not None:
         for line in money_lines(money):
             echo(printable(line))
+
+
+def _explain_place(database: Database, place: Place, export: Path | None, *, force: bool, output_format: str) -> None:
+    """Show the lines of a month, or one of them."""
+    if place.position is None:
+        if export is not None:
+            cure = f"add its place: {place.contract_id}/{place.period}/1"
+            raise LedgerError("the requests of one line can be exported", cure=cure, exit_code=2)
+        month = explain_month(database, place.contract_id, place.period)
+        if output_format == "json":
+            echo_json(month_json(month))
+        else:
+            echo(printable(month_title(month)))
+            write_lines(month_table(month).lines(), sys.stdout)
+        return
+    check_output(export, force=force)
+    line = explain_line(database, place.contract_id, place.period, place.position, export)
+    if output_format == "json":
+        echo_json(line_json(line))
+    else:
+        for text in line_lines(line):
+            echo(printable(text))
+    if export is not None:
+        echo(f"{line.requests or 0:,} requests in {export}", err=True)
 
 
 def _money(database: Database, history: RequestHistory) -> RequestMoney | NotPriced | None:

@@ -22,7 +22,9 @@ class ClassifiedRequest:
     """One request: its cell, whose sums are its own, and what a cell of many does not keep. `latency_us` None: it has none."""
 
     contract_id: str
+    account: str
     request_id: str
+    received_at: datetime
     window_start: datetime
     latency_us: int | None
     over: bool
@@ -45,7 +47,9 @@ def classified_request(row: Sequence[Any], instant: Callable[[Any], datetime]) -
     values = dict(zip((*CELL_COLUMNS, *REQUEST_COLUMNS), row, strict=True))
     return ClassifiedRequest(
         contract_id=values["contract_id"],
+        account=values["account"],
         request_id=values["request_id"],
+        received_at=instant(values["received_at"]),
         window_start=instant(values["window_start"]),
         latency_us=values["latency_us"],
         over=values["over"],

@@ -39,7 +39,7 @@ EVENT_COLUMNS = (
 SIGNATURE = ("account", "window_start", "model", "queue", "forfeited", "outcome", "exemption", "latency_class")
 NAMES, USAGE = ("account", "model", "queue"), ("input_tokens", "cached_input_tokens", "output_tokens")
 # Of a cell of one request.
-REQUEST_COLUMNS = ("request_id", "latency_us")
+REQUEST_COLUMNS = ("account", "request_id", "received_at", "latency_us")
 # Relations that an engine may treat as it likes: of single events, of the groups whose sums it computes, and of what the groups stand for.
 CLASSIFIED, GROUPS, SIGNATURES = "classified", "groups", "signatures"
 MOST_SPANS = 50  # that a query lists one by one
@@ -52,7 +52,7 @@ class Plan:
     `source` is the relation of standing events with the canonical columns; it may hold more than the coverage names. If it `has_others`
     than events of the covered accounts, and not just a few, they are kept out one by one; else they leave with their groups. Intervals
     outside the days do no harm. `by_request` does not group what is told apart by identity alone: each cell is of one request, and says
-    which and with which latency (REQUEST_COLUMNS, after those of a cell). `days` are those of the zone if it had others once.
+    which, and with which latency (REQUEST_COLUMNS, after those of a cell). `days` are those of the zone if it had others once.
     """
 
     terms: Terms
@@ -114,7 +114,8 @@ class Plan:
             "late_latencies_us": sql.choose([(sql.both(judged["late"], is_any_of(ANSWERED)), sql.column("late_latencies_us"))]),
         }
         cells = exp.select(
-            *(sql.named(values[name], name) for name in CELL_COLUMNS), *(sql.column(name, SIGNATURES) for name in self._request)
+            *(sql.named(values[name], name) for name in CELL_COLUMNS),
+            *(sql.column(name, SIGNATURES) for name in REQUEST_COLUMNS if self.by_request),
         )
         cells = cells.from_(self._signatures(ranked=delayed is True).subquery(SIGNATURES, copy=False), copy=False)
         return self._with_measured(self._covered(cells, SIGNATURES), delayed=delayed)
@@ -312,8 +313,8 @@ class Plan:
 
     @property
     def _request(self) -> tuple[str, ...]:
-        """What tells requests apart, where they are."""
-        return REQUEST_COLUMNS if self.by_request else ()
+        """What tells requests apart, where they are, beside their signature."""
+        return tuple(name for name in REQUEST_COLUMNS if name not in SIGNATURE) if self.by_request else ()
 
     @cached_property
     def _code(self) -> Code:

@@ -1,6 +1,6 @@
 """PostgreSQL as the engine of the plan: the events of the database that one transaction sees, made into cells there."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from ledger.rating import sql
 from ledger.rating.plan import CLASSIFIED, EVENT_COLUMNS, GROUPS, SIGNATURES
-from ledger.store.connection import Connection, driver_cursor, execute, fetch
+from ledger.store.connection import Connection, driver_cursor, execute, fetch, streaming_cursor
 
 _IDENTITY = ("account", "request_id", "revision")
 # The sum of whole numbers as a whole number: sum() makes them decimals, which costs a tenth of the time of classifying. One that is too
@@ -82,10 +82,10 @@ class PostgresEngine:
         with driver_cursor(self._connection) as cursor:
             cursor.execute(_printed(exp.insert(query, table, columns=columns)).encode())
 
-    def rows(self, query: exp.Query) -> list[tuple[Any, ...]]:
-        """The query's rows."""
-        with driver_cursor(self._connection) as cursor:
-            return cursor.execute(_printed(query).encode()).fetchall()
+    def each(self, query: exp.Query) -> Iterator[tuple[Any, ...]]:
+        """The query's rows, of which there may be any number."""
+        with streaming_cursor(self._connection) as cursor:
+            yield from cursor.execute(_printed(query).encode())
 
     def any_withdrawn(self) -> bool:
         """Whether any event was ever withdrawn."""

@@ -31,6 +31,11 @@ def driver_cursor(connection: Connection) -> Cursor:
     return _driver_connection(connection).cursor()
 
 
+def streaming_cursor(connection: Connection) -> "psycopg.ServerCursor[tuple[Any, ...]]":
+    """A cursor in the connection's transaction whose rows stay on the server until they are asked for, some at a time."""
+    return _driver_connection(connection).cursor(name="streamed")
+
+
 def _driver_connection(connection: Connection) -> psycopg.Connection[Any]:
     if isinstance(connection, psycopg.Connection):
         return connection

@@ -46,7 +46,7 @@ from ledger.workflows.recompute import listed_events
 from ledger.workflows.statements import Stated, know_stored, state_contracts
 from ledger.workflows.to_settle import span_to_settle
 
-_LINE_KEY = attrgetter("kind", "version", "model", "variant", "queue", "forfeited", "band", "token", "multiplier", "rate", "of")
+line_key = attrgetter("kind", "version", "model", "variant", "queue", "forfeited", "band", "token", "multiplier", "rate", "of")
 
 
 class WindowResult(StrEnum):
@@ -123,7 +123,7 @@ def explain_money(database: Database, event: Mapping[str, Any], batch_id: int) -
         own = usage_lines(period, [cell], digits)
         if window is not None and window.result is WindowResult.REFUNDED:
             own += credit_lines(period, [cell], digits)
-        lines = _lines(connection, database, versions, period) if closing is None else [one.line for one in closing.lines]
+        lines = lines_now(connection, database, versions, period) if closing is None else [one.line for one in closing.lines]
         return RequestMoney(
             piece=piece,
             period=period,
@@ -165,10 +165,8 @@ def _classified(connection: Connection, event: Mapping[str, Any], period: Period
     alone = plans_of(contracts, covered, *recorded, current_events().where(*same), by_request=True)
     listed = plans_of(contracts, covered, *recorded, listed_events({contract.id: [(start, end)]}), by_request=True)
     queries = [*(plan.summed() for plan in alone), *(query for plan in listed if (query := plan.delayed()) is not None)]
-    found = [classified_request(row, lambda instant: instant) for query in queries for row in engine.rows(query)]
-    mine = [
-        one for one in found if (one.request_id, one.cell.model, one.cell.queue) == (event["request_id"], event["model"], event["queue"])
-    ]
+    found = [classified_request(row, lambda instant: instant) for query in queries for row in engine.each(query)]
+    mine = [one for one in found if (one.account, one.request_id) == (event["account"], event["request_id"])]
     assert mine, "an event that stands has a cell"
     return mine[0]
 
@@ -205,7 +203,7 @@ def _window(connection: Connection, request: ClassifiedRequest, period: Period, 
     return replace(window, tolerated=tolerated_of(piece.percentile, window.requests))
 
 
-def _lines(connection: Connection, database: Database, versions: Sequence[StoredVersion], period: Period) -> Sequence[InvoiceLine]:
+def lines_now(connection: Connection, database: Database, versions: Sequence[StoredVersion], period: Period) -> Sequence[InvoiceLine]:
     """The lines of the month as it would be settled now."""
     settling = [(versions, period)]
     known = know_stored(connection, settling, database.now())
@@ -217,16 +215,16 @@ def _lines(connection: Connection, database: Database, versions: Sequence[Stored
 
 def _parts(own: Sequence[InvoiceLine], lines: Sequence[InvoiceLine]) -> Iterator[LinePart]:
     """What each line has of a request, whose own lines are these."""
-    positions = {_LINE_KEY(line): position for position, line in enumerate(lines, start=1)}
+    positions = {line_key(line): position for position, line in enumerate(lines, start=1)}
     for line in own:
-        assert line.quantity is not None and line.rate is not None and line.multiplier is not None, "tokens have a price"
-        amount = exact_amount(line.quantity, line.rate, line.multiplier)
-        yield LinePart(
-            position=positions.get(_LINE_KEY(line)),
-            line=line,
-            tokens=line.quantity,
-            amount=-amount if line.kind is LineKind.CREDIT else amount,
-        )
+        yield line_part(line, positions.get(line_key(line)))
+
+
+def line_part(own: InvoiceLine, position: int | None) -> LinePart:
+    """A request's own line as the part of a line of many."""
+    assert own.quantity is not None and own.rate is not None and own.multiplier is not None, "tokens have a price"
+    amount = exact_amount(own.quantity, own.rate, own.multiplier)
+    return LinePart(position=position, line=own, tokens=own.quantity, amount=-amount if own.kind is LineKind.CREDIT else amount)
 
 
 def _was_settled(connection: Connection, closing: Closing, batch_id: int) -> bool:

@@ -16,7 +16,7 @@ from ledger.settlement.cell import CELL_COLUMNS
 from ledger.settlement.period import Period
 from ledger.store.cells import traffic_of
 from ledger.store.connection import Connection, column_list, execute
-from ledger.store.intervals import stored_intervals
+from ledger.store.intervals import Interval, stored_intervals
 from ledger.store.seen import Seen
 from ledger.workflows.plans import plans_of_periods
 from ledger.workflows.rate import by_contract
@@ -28,7 +28,7 @@ def rate_seen(connection: Connection, seen: Seen, periods: Sequence[Period], day
     engine = PostgresEngine(connection)
     engine.prefer_hashing()
     start, end = min(one.start for one in periods), max(one.end for one in periods)
-    intervals = [one for one in stored_intervals(connection) if seen.intervals is None or one.interval_id in set(seen.intervals)]
+    intervals = seen_intervals(connection, seen)
     source, traffic = seen_events(seen.batches, seen.voids), traffic_of(connection, start, end)
     tables = []
     for place, plan in enumerate(plans_of_periods(periods, intervals, source, traffic, days)):
@@ -43,6 +43,11 @@ def rate_seen(connection: Connection, seen: Seen, periods: Sequence[Period], day
     for table in tables:
         execute(connection, sql.SQL("DROP TABLE {}").format(sql.Identifier("pg_temp", table)))
     return rated
+
+
+def seen_intervals(connection: Connection, seen: Seen) -> list[Interval]:
+    """The intervals that were seen."""
+    return [one for one in stored_intervals(connection) if seen.intervals is None or one.interval_id in set(seen.intervals)]
 
 
 def united_days(periods: Sequence[Period]) -> Days:

@@ -24,7 +24,9 @@ def embedded(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
 
 def test_the_demo_tells_two_totals_and_where_the_invoices_are_whatever_the_clock_says(embedded: Server, tmp_path: Path) -> None:
     output = tmp_path / "demo"
+    databases = "SELECT datname FROM pg_database WHERE datname IN ('ledger', 'ledger_demo')"
     with psycopg.connect(embedded.owner_url("postgres"), autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS ledger WITH (FORCE)")  # of another test
         connection.execute("CREATE DATABASE ledger_demo")  # as an earlier run left it
     result = CliRunner().invoke(cli, ["demo", "--output", str(output)], env={"LEDGER_NOW": "2026-05-10T00:00:00Z"}, prog_name="ledger")
     assert result.exit_code == 0, result.output
@@ -47,7 +49,7 @@ def test_the_demo_tells_two_totals_and_where_the_invoices_are_whatever_the_clock
     assert any(breach.get("pooled") for breach in breaches)
     assert any(breach["p99_us"] is None for breach in breaches)
     with psycopg.connect(embedded.owner_url("postgres")) as connection:
-        found = connection.execute("SELECT datname FROM pg_database WHERE datname IN ('ledger', 'ledger_demo')").fetchall()
+        found = connection.execute(databases.encode()).fetchall()
     assert found == [("ledger_demo",)]
 
 

@@ -12,16 +12,13 @@ import pytest
 
 from ledger.store.database import Database
 from ledger.workflows.explain_money import NotPriced, WindowResult, explain_money
-from tests.cases import NOW, CaseMissing, read_case
+from tests.cases import NOW
 from tests.conftest import RunLedger
 from tests.workflows.base_contract import request, write_contract, write_events
 from tests.workflows.issued_months import close_month, done, load_months
+from tests.workflows.loaded_case import SMALL, load_case
 
 Rows = Callable[[str], list[tuple[Any, ...]]]
-SMALL = (
-    *("edges", "variants-and-queues", "unusual-multipliers", "outcomes-and-breaker", "cold-starts", "cold-start-ties"),
-    *("pools-and-shared-cold-start", "tolerance-edge", "money-jpy", "expression-null-branch", "replaced-version", "month-window-cut"),
-)
 STANDING = (
     "SELECT account, request_id, received_at, model, queue, status, queue_us, batch_id FROM event WHERE NOT EXISTS "
     "(SELECT FROM void WHERE (void.account, void.request_id, void.revision) = (event.account, event.request_id, event.revision))"
@@ -32,15 +29,8 @@ STANDING = (
 def test_the_parts_of_all_requests_are_the_lines(
     name: str, run_ledger: RunLedger, database: Database, rows_of: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    try:
-        case = read_case(name)
-    except CaseMissing as missing:
-        pytest.skip(str(missing))
     monkeypatch.setenv("LEDGER_NOW", NOW)
-    done(run_ledger("contract", "add", *case.contract_files, now=NOW))
-    if case.intervals:
-        done(run_ledger("interval", "add", case.folder / "intervals.csv", now=NOW))
-    done(run_ledger("ingest", case.folder / "events.csv", now=NOW))
+    case = load_case(run_ledger, name)
     tokens, amounts, windows = Counter[int](), defaultdict[int, Fraction](Fraction), set()
     for row in rows_of(STANDING):
         event = dict(zip(("account", "request_id", "received_at", "model", "queue", "status", "queue_us"), row[:-1], strict=True))
