@@ -82,14 +82,7 @@ def windows_found(period: Period, windows: Sequence[tuple[ExampleWindow, WindowC
     for window, cell in windows:
         stretch, start, scope = key = window_of(period, cell)
         piece = period.pieces[stretch]
-        at = next(
-            (
-                at
-                for at, breach in enumerate(judgement.breaches)
-                if (breach.stretch, breach.scope) == (stretch, scope) and cell.window_start in breach.window_starts
-            ),
-            None,
-        )
+        at = judgement.breach_at(stretch, scope, cell.window_start)
         found.append(
             WindowFound(
                 window=window,

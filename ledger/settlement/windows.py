@@ -114,6 +114,17 @@ class Judgement:
     pools: Mapping[Window, Pool] = field(default_factory=dict)
     counts: WindowCounts
 
+    def breach_at(self, stretch: int, scope: str, window_start: datetime) -> int | None:
+        """The place among the breaches of the one that has the cell of this start; None if its window was not breached."""
+        return next(
+            (
+                place
+                for place, breach in enumerate(self.breaches)
+                if (breach.stretch, breach.scope) == (stretch, scope) and window_start in breach.window_starts
+            ),
+            None,
+        )
+
 
 NOT_JUDGED = Judgement(breaches=(), counts=WindowCounts(judged=0, breached=0, insufficient=0, overload=0))
 

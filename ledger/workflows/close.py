@@ -30,11 +30,10 @@ from ledger.store.database import Database
 from ledger.store.settle_lock import one_settlement_at_a_time
 from ledger.store.settlements import KeptDraft, keep_run, kept_drafts, remove_draft
 from ledger.workflows.basis import basis_of
-from ledger.workflows.freshen import fresh_snapshot
 from ledger.workflows.issue import Issued, sealed_document, take_number
 from ledger.workflows.settle import seen_versions
 from ledger.workflows.statements import Stated, Stopped, know_stored, state_contracts
-from ledger.workflows.to_settle import contracts_to_settle, span_to_settle
+from ledger.workflows.to_settle import contracts_to_settle, snapshot_to_settle
 from ledger.workflows.verify_cells import verify_cells
 
 # What a draft says of rows that wait and of changes after the month's end is issued as it is when the month is closed.
@@ -117,7 +116,7 @@ def _close(database: Database, period: str, draft: KeptDraft, author: str, prove
 
     if draft.state != "draft":
         return stopped(f"its draft of {period} is provisional", f"settle it finally: ledger settle {period} --contract {contract_id}")
-    with fresh_snapshot(database, *span_to_settle(database, period, [contract_id]), [contract_id]) as connection:
+    with snapshot_to_settle(database, period, [contract_id]) as connection:
         to_settle = contracts_to_settle(connection, period, contract_id, now)
         if to_settle.stopped:
             return to_settle.stopped[0]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import datetime
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -39,12 +40,10 @@ from ledger.store.credit_notes import documents_numbered
 from ledger.store.database import Database
 from ledger.store.seen import EVERYTHING, Seen, run_of
 from ledger.workflows.basis import as_recorded
-from ledger.workflows.explain_money import LinePart, line_key, line_part, lines_now
-from ledger.workflows.freshen import fresh_snapshot
+from ledger.workflows.explain_money import LinePart, line_key, line_part, settled_now
 from ledger.workflows.plans import plans_of_periods
-from ledger.workflows.rate import rate_stored, unrated_cure, unrated_words
 from ledger.workflows.rate_seen import rate_seen, seen_intervals, united_days
-from ledger.workflows.to_settle import span_to_settle
+from ledger.workflows.to_settle import snapshot_to_settle
 
 _LINE = re.compile("[0-9]{1,6}")
 _MONTH = re.compile(
@@ -58,14 +57,14 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Month:
-    """A contract's month whose lines are explained: as it was closed (`number`), or would be settled now."""
+    """A contract's month whose lines are explained: as it was closed (`number`), or would be settled now, from what is `rated` then."""
 
     period: Period
     lines: Sequence[InvoiceLine]
     number: str | None
     seen: Seen
     days: Days | None
-    rated: RatedPeriod
+    rated: RatedPeriod | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +115,7 @@ def _document(connection: Connection, number: str) -> tuple[str, str] | None:
 
 def explain_month(database: Database, contract_id: str, period: str) -> Month:
     """The lines of the contract's month. Raises LedgerError if it has none."""
-    with fresh_snapshot(database, *span_to_settle(database, period, [contract_id]), [contract_id]) as connection:
+    with snapshot_to_settle(database, period, [contract_id]) as connection:
         return _month(connection, database, contract_id, period)
 
 
@@ -125,7 +124,7 @@ def explain_line(database: Database, contract_id: str, period: str, position: in
 
     Raises LedgerError if there is no such line, or its requests do not come to it: somebody altered them behind ledger's back.
     """
-    with fresh_snapshot(database, *span_to_settle(database, period, [contract_id]), [contract_id]) as connection:
+    with snapshot_to_settle(database, period, [contract_id]) as connection:
         month = _month(connection, database, contract_id, period)
         if not 1 <= position <= len(month.lines):
             raise LedgerError(
@@ -160,10 +159,7 @@ def _month(connection: Connection, database: Database, contract_id: str, name: s
     period = contract_period([one.contract for one in versions], name)
     if period is None:
         raise LedgerError(f"no version of contract {contract_id} is in force in {name}", cure="see: ledger contract list")
-    rated = rate_stored(connection, [period], database.now())[contract_id]
-    if unrated := rated.judged.unrated:
-        raise LedgerError(unrated_words(connection, period, unrated), cure=unrated_cure(unrated))
-    lines = lines_now(connection, database, versions, period)
+    rated, lines = settled_now(connection, database, versions, period)
     return Month(period=period, lines=lines, number=None, seen=EVERYTHING, days=None, rated=rated)
 
 
@@ -177,20 +173,15 @@ def _closed_month(connection: Connection, closing: Closing) -> Month:
     if period is None:
         raise LedgerError(f"{closing.document.number_text} has no requests of its own", cure="its lines adjust months before it")
     days = None if period == now else united_days([period])
-    [rated] = rate_seen(connection, run.seen, [period], days).values()
     lines = [one.line for one in closing.lines]
-    return Month(period=period, lines=lines, number=closing.document.number_text, seen=run.seen, days=days, rated=rated)
+    return Month(period=period, lines=lines, number=closing.document.number_text, seen=run.seen, days=days, rated=None)
 
 
 def _parts(connection: Connection, month: Month, line: InvoiceLine) -> Iterator[tuple[ClassifiedRequest, LinePart]]:
     """Each request that the line has tokens of, and its part."""
     period, key = month.period, line_key(line)
     digits = currency_digits(period.last.money.currency)
-    refunded = {
-        (window.stretch, start, window.scope)
-        for window in refunded_windows(period, month.rated.judged.judgement.breaches)
-        for start in window.window_starts
-    }
+    refunded = _refunded(connection, month) if line.kind is LineKind.CREDIT else frozenset()
 
     def own_lines(cell: Cell) -> list[InvoiceLine]:
         return [one for one in made([cell]) if line_key(one) == key]
@@ -206,7 +197,15 @@ def _parts(connection: Connection, month: Month, line: InvoiceLine) -> Iterator[
                 yield request, line_part(own, None)
 
 
-def _window(period: Period, request: ClassifiedRequest) -> tuple[int, object, str]:
+def _refunded(connection: Connection, month: Month) -> frozenset[tuple[int, datetime, str]]:
+    """The windows whose requests are refunded, each of a pool: its piece of the period, its start, its scope."""
+    period = month.period
+    rated = month.rated or rate_seen(connection, month.seen, [period], month.days)[period.last.id]
+    windows = refunded_windows(period, rated.judged.judgement.breaches)
+    return frozenset((window.stretch, start, window.scope) for window in windows for start in window.window_starts)
+
+
+def _window(period: Period, request: ClassifiedRequest) -> tuple[int, datetime, str]:
     stretch = period.piece_at(request.window_start)
     return stretch, request.window_start, period.pieces[stretch].scope_of(request.cell.model)
 

@@ -39,12 +39,11 @@ from ledger.store.contracts import StoredVersion, stored_versions
 from ledger.store.database import Database
 from ledger.store.intervals import stored_intervals
 from ledger.store.seen import run_of, was_seen
-from ledger.workflows.freshen import fresh_snapshot
 from ledger.workflows.plans import breakers_and_loads
 from ledger.workflows.rate import rate_stored, unrated_cure, unrated_words
 from ledger.workflows.recompute import listed_events
 from ledger.workflows.statements import Stated, know_stored, state_contracts
-from ledger.workflows.to_settle import span_to_settle
+from ledger.workflows.to_settle import snapshot_to_settle
 
 line_key = attrgetter("kind", "version", "model", "variant", "queue", "forfeited", "band", "token", "multiplier", "rate", "of")
 
@@ -110,20 +109,21 @@ def explain_money(database: Database, event: Mapping[str, Any], batch_id: int) -
     with database.begin() as connection:
         versions, period = _covering(connection, event)
     contract_id = period.last.id
-    with fresh_snapshot(database, *span_to_settle(database, period.name, [contract_id]), [contract_id]) as connection:
+    with snapshot_to_settle(database, period.name, [contract_id]) as connection:
         classified = _classified(connection, event, period)
         piece = period.pieces[period.piece_at(classified.window_start)]
         cell, contract = classified.cell, piece.contract
         closing = closing_of(connection, contract_id, period.name)
-        rated = rate_stored(connection, [period], database.now())[contract_id]
-        if unrated := rated.judged.unrated:
-            raise NotPriced(unrated_words(connection, period, unrated), cure=unrated_cure(unrated))
+        if closing is None:
+            rated, lines = settled_now(connection, database, versions, period)
+        else:
+            rated, lines = rate_stored(connection, [period], database.now())[contract_id], [one.line for one in closing.lines]
+            _refuse_unrated(connection, rated)
         window = _window(connection, classified, period, rated, database.now()) if cell.in_objective else None
         digits = currency_digits(contract.money.currency)
         own = usage_lines(period, [cell], digits)
         if window is not None and window.result is WindowResult.REFUNDED:
             own += credit_lines(period, [cell], digits)
-        lines = lines_now(connection, database, versions, period) if closing is None else [one.line for one in closing.lines]
         return RequestMoney(
             piece=piece,
             period=period,
@@ -196,21 +196,30 @@ def _window(connection: Connection, request: ClassifiedRequest, period: Period, 
         window = replace(window, start=pool.start, end=pool.end, pooled=True, requests=pool.requests, late=pool.late)
     if window.end > now:
         window = replace(window, result=WindowResult.RUNNING)
-    for breach, verdict in zip(judgement.breaches, give_verdicts(period, judgement.breaches), strict=True):
-        if (breach.stretch, breach.scope) == (stretch, scope) and own.window_start in breach.window_starts:
-            result = WindowResult.FORGIVEN if verdict is Verdict.FORGIVEN else WindowResult.REFUNDED
-            window = replace(window, percentile_us=rated.percentiles_us[breach], result=result)
+    if (place := judgement.breach_at(stretch, scope, own.window_start)) is not None:
+        verdict = give_verdicts(period, judgement.breaches)[place]
+        result = WindowResult.FORGIVEN if verdict is Verdict.FORGIVEN else WindowResult.REFUNDED
+        window = replace(window, percentile_us=rated.percentiles_us[judgement.breaches[place]], result=result)
     return replace(window, tolerated=tolerated_of(piece.percentile, window.requests))
 
 
-def lines_now(connection: Connection, database: Database, versions: Sequence[StoredVersion], period: Period) -> Sequence[InvoiceLine]:
-    """The lines of the month as it would be settled now."""
+def settled_now(
+    connection: Connection, database: Database, versions: Sequence[StoredVersion], period: Period
+) -> tuple[RatedPeriod, Sequence[InvoiceLine]]:
+    """The month rated, and its lines as it would be settled now. Raises NotPriced."""
     settling = [(versions, period)]
     known = know_stored(connection, settling, database.now())
+    rated = known.rated[period.last.id]
+    _refuse_unrated(connection, rated)
     stated = next(state_contracts(settling, known, state="provisional", is_test=database.is_test))
     if isinstance(stated, Stated):
-        return stated.statement.lines
+        return rated, stated.statement.lines
     raise NotPriced(f"{stated.contract_id} cannot be settled: {stated.problem}", cure=stated.cure)
+
+
+def _refuse_unrated(connection: Connection, rated: RatedPeriod) -> None:
+    if unrated := rated.judged.unrated:
+        raise NotPriced(unrated_words(connection, rated.judged.period, unrated), cure=unrated_cure(unrated))
 
 
 def _parts(own: Sequence[InvoiceLine], lines: Sequence[InvoiceLine]) -> Iterator[LinePart]:

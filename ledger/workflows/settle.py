@@ -28,10 +28,10 @@ from ledger.store.intervals import Interval, stored_intervals
 from ledger.store.settle_lock import one_settlement_at_a_time
 from ledger.store.settlements import Draft, keep_drafts
 from ledger.workflows.carried import Carried, Settling
-from ledger.workflows.freshen import any_snapshot, fresh_snapshot
+from ledger.workflows.freshen import any_snapshot
 from ledger.workflows.issued_files import write_files
 from ledger.workflows.statements import Known, Stated, Stopped, know_stored, state_contracts
-from ledger.workflows.to_settle import contracts_to_settle, span_to_settle
+from ledger.workflows.to_settle import contracts_to_settle, snapshot_to_settle
 
 NAMED_ACCOUNTS = 5
 NOT_BILLED_WORDS = {
@@ -78,11 +78,7 @@ def settle_period(
         keep_readings(connection)
     with nullcontext() if dry_run else one_settlement_at_a_time(database, on_waiting):
         of_contracts = None if contract_id is None else [contract_id]
-        snapshot = (
-            fresh_snapshot(database, *span_to_settle(database, period, of_contracts), of_contracts)
-            if archive is None
-            else any_snapshot(database)
-        )
+        snapshot = snapshot_to_settle(database, period, of_contracts) if archive is None else any_snapshot(database)
         with snapshot as connection:
             to_settle = contracts_to_settle(connection, period, contract_id, now, provisional=provisional, dry_run=dry_run)
             known = (

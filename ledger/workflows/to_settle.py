@@ -4,6 +4,7 @@ Takes a snapshot of the database and a month. Source: specification, section 8 (
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -14,11 +15,11 @@ from ledger.settlement.calendar import month_anywhere
 from ledger.settlement.period import Period, contract_period, ended_period
 from ledger.store.approvals import approvals_of, missing_roles
 from ledger.store.closings import ClosedPeriod, Closing, closed_periods, closings_of_period
-from ledger.store.connection import Connection
 from ledger.store.contracts import StoredVersion, stored_versions
 from ledger.store.database import Database
 from ledger.workflows.approve import approve_commands
 from ledger.workflows.carried import Settling
+from ledger.workflows.freshen import Connection, fresh_snapshot
 from ledger.workflows.in_force import contracts_in_force
 from ledger.workflows.statements import Stopped
 
@@ -37,7 +38,12 @@ class ToSettle:
     warnings: tuple[str, ...]
 
 
-def span_to_settle(database: Database, period: str, contract_ids: Sequence[str] | None) -> tuple[datetime, datetime]:
+def snapshot_to_settle(database: Database, period: str, contract_ids: Sequence[str] | None) -> AbstractContextManager[Connection]:
+    """A fresh snapshot of all that the month of these contracts (None: of all) follows from, closed months that it may adjust included."""
+    return fresh_snapshot(database, *_span_to_settle(database, period, contract_ids), contract_ids)
+
+
+def _span_to_settle(database: Database, period: str, contract_ids: Sequence[str] | None) -> tuple[datetime, datetime]:
     """From the first closed month to the period: what may be adjusted has to be fresh too."""
     with database.begin() as connection:
         closed = closed_periods(connection, contract_ids)
