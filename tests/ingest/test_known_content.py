@@ -69,7 +69,10 @@ def test_of_two_loads_under_two_names_that_begin_together_one_is_refused(
 ) -> None:
     other = trace.with_name("trace-b.csv")
     other.write_text(TRACE)
-    with psycopg.connect(owner_url) as connection:  # both have looked before the first may write
+    with (
+        psycopg.connect(owner_url) as connection,  # both have looked before the first may write
+        psycopg.connect(owner_url, autocommit=True) as watching,  # a transaction sees the sessions that there were at its first look
+    ):
         connection.execute("LOCK TABLE batch IN EXCLUSIVE MODE")
         environment = os.environ | {"LEDGER_DATABASE_URL": database_url}
         command = [sys.executable, "-m", "ledger", "ingest", *AZURE]
@@ -77,7 +80,7 @@ def test_of_two_loads_under_two_names_that_begin_together_one_is_refused(
         waiting = (
             "SELECT count(DISTINCT pid) FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database()"
         )
-        while connection.execute(waiting).fetchone() != (2,):
+        while watching.execute(waiting).fetchone() != (2,):
             time.sleep(0.05)
     errors = [load.communicate()[1] for load in loads]
     assert sorted(load.returncode for load in loads) == [0, 1]

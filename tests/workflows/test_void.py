@@ -25,7 +25,7 @@ def loaded(tmp_path: Path, run_ledger: RunLedger) -> RunLedger:
     """The `ledger` command on four requests of two files."""
     other_hour = row("acme", "c").replace("T10", "T11")
     run_ledger("ingest", write_rows(tmp_path / "one.csv", [row("acme", "a"), row("acme", "b", 20), other_hour]), "--author", "ann")
-    run_ledger("ingest", write_rows(tmp_path / "two.csv", [row("other", "a", 30)]))
+    run_ledger("ingest", write_rows(tmp_path / "two.csv", [row("other", "a", 30)]), "--author", "ann")
     return run_ledger
 
 
@@ -124,8 +124,7 @@ def test_a_request_tells_its_history_and_a_withdrawn_one_comes_back_only_on_purp
     assert loaded("explain", "nope").exit_code == 1
 
 
-def test_status_tells_what_is_there_and_what_waits(tmp_path: Path, loaded: RunLedger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOGNAME", "ann")  # the width of the lines is that of a short name
+def test_status_tells_what_is_there_and_what_waits(tmp_path: Path, loaded: RunLedger) -> None:
     bad = [row("acme", "d", -1), row("acme", "a", 99), row("acme", "e").replace("2026-05", "2026-06")]
     loaded("ingest", write_rows(tmp_path / "three.csv", bad), "--author", "ann")
     loaded("void", "c", "--reason", "load test")
@@ -138,7 +137,7 @@ def test_status_tells_what_is_there_and_what_waits(tmp_path: Path, loaded: RunLe
     ]  # fmt: skip
     contract = Path(__file__).parents[1] / "golden" / "cases" / "edges" / "contract.yaml"
     loaded("contract", "add", contract)
-    loaded("ingest", write_rows(tmp_path / "four.csv", [row("acme-bank", "a").replace(",m,", ",deepseek-v4,")]))
+    loaded("ingest", write_rows(tmp_path / "four.csv", [row("acme-bank", "a").replace(",m,", ",deepseek-v4,")]), "--author", "ann")
     loaded("void", "a", "--account", "acme-bank", "--reason", "load test")
     text = loaded("status").stdout
     assert "rows in conflict" in text and "acme-bank-llm: spans to compute again" in text
