@@ -8,6 +8,7 @@ from ledger.cli.stored_version import short_hash, show_missing, show_unproved, v
 from ledger.cli.which_database import show_database
 from ledger.contract.scalar import parse_sha256
 from ledger.instant import instant_text, second_text
+from ledger.printable import printable
 from ledger.store.database import Database
 from ledger.workflows.approve import Approved, approve_version
 
@@ -66,12 +67,14 @@ def approve(
     if done.is_new:
         echo(f"approved {name} for {role}")
     else:
-        echo(f"already approved for {role} by {done.approval.author} at {second_text(done.approval.approved_at)}, nothing changed: {name}")
+        by = f"by {printable(done.approval.author)} at {second_text(done.approval.approved_at)}"
+        echo(f"already approved for {role} {by}, nothing changed: {name}")
     if not database.is_made:  # which was told then
         show_database(database)
     show_unproved(done.version)
     if done.is_new and done.other_roles:
-        echo(f"note: {done.approval.author} has approved it for {', '.join(done.other_roles)} too: one person in several roles", err=True)
+        who, roles = printable(done.approval.author), ", ".join(done.other_roles)
+        echo(f"note: {who} has approved it for {roles} too: one person in several roles", err=True)
     if not done.missing:
         echo(f"{version_words(done.version)} has every approval that it needs", err=True)
     show_missing(done.version, done.missing)

@@ -12,6 +12,7 @@ from ledger.cli.output import echo
 from ledger.cli.stored_version import short_hash, show_missing, unproved_words, version_words
 from ledger.cli.which_database import show_database
 from ledger.documents.text_table import write_lines
+from ledger.printable import printable
 from ledger.store.contracts import StoredVersion
 from ledger.store.database import Database
 from ledger.workflows.register import register_contracts
@@ -41,7 +42,7 @@ def add(database: Database, ctx: click.Context, files: tuple[Path, ...], example
     for diagnostic in registered.together:
         write_lines(quoted(diagnostic, lines.get(diagnostic.file, ())), sys.stderr)
     for one in registered.unproved:
-        echo(f"{one.file}: {unproved_words(one)}; see: ledger contract test {quote(one.file)}", err=True)
+        echo(printable(f"{one.file}: {unproved_words(one)}; see: ledger contract test {quote(one.file)}"), err=True)
     for version in registered.added:
         echo(f"added {_title(version)}")
     for version in registered.already_there:
@@ -57,4 +58,4 @@ def add(database: Database, ctx: click.Context, files: tuple[Path, ...], example
 
 
 def _title(version: StoredVersion) -> str:
-    return f"{version_words(version)} ({version.file}, {short_hash(version)})"
+    return printable(f"{version_words(version)} ({version.file}, {short_hash(version)})")

@@ -8,6 +8,7 @@ from ledger.cli.options import echo_json, format_option, pass_database
 from ledger.cli.output import echo, wrapped
 from ledger.cli.stored_version import effective_words, in_force_words, short_hash, show_missing, show_unproved, version_words
 from ledger.instant import instant_text, second_text
+from ledger.printable import printable
 from ledger.store.approvals import Approval
 from ledger.store.database import Database
 from ledger.workflows.versions import ListedVersion, Step, contract_history, list_versions, stored_version
@@ -34,7 +35,7 @@ def list_(database: Database, unapproved: bool, output_format: str) -> None:
         return
     for one in listed:
         for line in _version_lines(one):
-            echo(line)
+            echo(printable(line))
     if not stored:
         echo("no contracts yet; add one with: ledger contract add FILE", err=True)
     elif not listed:
@@ -55,7 +56,7 @@ def show(database: Database, contract_id: str, version: int | None) -> None:
     """
     stored = stored_version(database, contract_id, version)
     added = f"added {second_text(stored.added_at)} by {stored.author} from {stored.file}"
-    echo(f"{version_words(stored)}, {added}, sha256 {stored.content_sha256}", err=True)
+    echo(printable(f"{version_words(stored)}, {added}, sha256 {stored.content_sha256}"), err=True)
     show_unproved(stored)
     click.echo(stored.content, nl=False)
 
@@ -76,7 +77,8 @@ def history(database: Database, contract_id: str, output_format: str) -> None:
         echo_json([_step_json(step) for step in found.steps])
         return
     for step in found.steps:
-        echo(f"{second_text(step.at)}  version {step.version.contract.version} {_step_words(step)} ({short_hash(step.version)})")
+        told = f"version {step.version.contract.version} {_step_words(step)} ({short_hash(step.version)})"
+        echo(f"{second_text(step.at)}  {printable(told)}")
     for one in found.holding_up:
         show_missing(one.stored, one.missing)
 

@@ -127,6 +127,25 @@ def test_the_history_tells_in_order_who_added_and_approved_what(run_ledger: RunL
     assert steps[1]["role"] == "legal" and steps[2]["replaces"] == 1 and steps[0]["file"] == "first.yaml"
 
 
+def test_no_text_of_an_author_or_a_file_makes_a_line_of_its_own(run_ledger: RunLedger, tmp_path: Path) -> None:
+    forged = "\n2026-05-02T09:00:00Z  version 1 approved for finance by the board"
+    path = write_contract(tmp_path, REQUIRED, name="first\n.yaml")
+    told = [run_ledger("contract", "add", path, "--author", f"ana{forged}", now="2026-05-01T09:00:00Z")]
+    approval = ("contract", "approve", "acme-bank-llm", "1", "--role", "legal", "--author", f"cy{forged}")
+    told += [run_ledger(*approval, "--reason", f"as signed{forged}", now="2026-05-02T09:00:00Z"), run_ledger(*approval)]
+    told += [run_ledger(*approval[:5], "finance", *approval[6:])]
+    told += [run_ledger("contract", *command) for command in (("history", "acme-bank-llm"), ("list",), ("show", "acme-bank-llm"))]
+    assert [result.exit_code for result in told] == [0] * len(told)
+    lines = [line for result in told for line in result.output.splitlines()]
+    assert not [line for line in lines if line.startswith("2026-05-02T09:00:00Z  version 1 approved for finance by the board")]
+    assert not [line for line in lines if line.startswith(".yaml")]
+    escaped = forged.replace("\n", "\\u000a")
+    assert [line.split(" (sha256")[0] for line in told[-3].stdout.splitlines()][:2] == [
+        f"2026-05-01T09:00:00Z  version 1 added by ana{escaped} from first\\u000a.yaml, effective from 2026-01-01 until 2027-01-01",
+        f"2026-05-02T09:00:00Z  version 1 approved for legal by cy{escaped}: as signed{escaped}",
+    ]
+
+
 @pytest.mark.parametrize(
     ("stored", "offered", "at", "told"),
     [
