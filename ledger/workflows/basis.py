@@ -7,9 +7,9 @@ Source: specification, section 8, "Reproducible".
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
-from ledger.contract.scalar import parse_instant
 from ledger.instant import instant_text
 from ledger.settlement.calendar import Days
 from ledger.settlement.period import Period
@@ -37,8 +37,9 @@ def as_recorded(period: Period, basis: Mapping[str, Any]) -> Period | None:
     recorded = basis.get("months", {}).get(period.name)
     if recorded is None or len(recorded["pieces"]) != len(period.pieces):
         return None
+    instant = datetime.fromisoformat  # not as people may write one: a month of 1970 may begin in 1969
     pieces = []
     for piece, bounds in zip(period.pieces, recorded["pieces"], strict=True):
-        *starts, end = map(parse_instant, bounds)
+        *starts, end = map(instant, bounds)
         pieces.append(replace(piece, days=Days(starts=tuple(starts), end=end)))
-    return replace(period, start=parse_instant(recorded["start"]), end=parse_instant(recorded["end"]), pieces=tuple(pieces))
+    return replace(period, start=instant(recorded["start"]), end=instant(recorded["end"]), pieces=tuple(pieces))

@@ -12,6 +12,7 @@ from typing import Any
 
 from ledger.contract.fact import FactCode, Identity
 from ledger.contract.model import Async, CircuitBreaker, ColdStart, Contract, Exemption, Queue, Tier
+from ledger.contract.whole_numbers import LARGEST_RESULT_US
 from ledger.documents.contract_prose.illustration import (
     AsyncCases,
     BreakerCases,
@@ -214,7 +215,7 @@ def _ask_edges(stage: Stage) -> None:
 
         stage.ask(about, [stage.alone(stage.plain, latency_us) for latency_us in (below_us, below_us + 1)], make)
     limit_us = terms_of(stage.plain).over_from_us - 1
-    if not is_any_forgiven(stage.contract):
+    if not is_any_forgiven(stage.contract) or limit_us >= LARGEST_RESULT_US:  # which no latency exceeds
         return
     stage.ask(
         (FactCode.TOLERANCE, ()),

@@ -115,6 +115,11 @@ def test_where_nothing_is_forgiven_no_number_says_otherwise(tmp_path: Path, edit
     assert not any("are forgiven" in sentence for sentence in numbers)
 
 
+def test_a_tolerance_beyond_every_latency_has_no_number(tmp_path: Path) -> None:
+    numbers = told(tmp_path, "up_to: 120%", "up_to: 999999999999999%", "target: 300ms", "target: 36500d")
+    assert under(numbers, "The tolerance") == ()
+
+
 def test_forty_exemptions_are_asked_of_one_table_of_requests(tmp_path: Path) -> None:
     line = '  - {kind: async,           clause: "3.1", input_tokens: "> 20000", evidence: header, multiplier: 1.0}\n'
     many = "".join(line.replace("20000", str(30_000 + place)) for place in range(40))
