@@ -5,6 +5,9 @@ What a single scalar or key must be is proved where it is read. Source: specific
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from math import prod
 from typing import Any
 
 from ledger.contract.diagnostic import Finding, Path
@@ -22,6 +25,7 @@ from ledger.contract.model import (
     Parties,
     Pricing,
     Queues,
+    Refund,
     Tier,
     served_names,
 )
@@ -31,6 +35,9 @@ from ledger.contract.whole_numbers import LARGEST_RESULT_US, MOST_DIGITS, size_o
 
 RESERVED_TIERS = (*ExemptionKind, "missing_latency", "cancelled", "refund", "failed")
 RESERVED_DEFINITIONS = (*BUILT_IN, *(name for name in NAMES if name not in BUILT_IN), "min", "max", "if", "and", "or", "not")
+
+ONE = Decimal(1)
+MOST_PRICE_DIGITS = 20  # in minor units; with the tokens of a billion of the largest requests an amount has 35 digits, and the books 38
 
 Rule = Callable[..., Iterator[Finding]]
 _RULES: list[tuple[Rule, tuple[str, ...]]] = []
@@ -89,6 +96,35 @@ def _minimum_fits_currency(money: Money, minimum: Any) -> Iterator[Finding]:
             found=f"`{minimum}`",
             expected=f"an amount of {money.currency}, which has {digits} digits after the point",
             cure=f"write an amount that can be paid{thousands}",
+        )
+
+
+@_rule("models", "pricing", "queues", "exemptions", "refund", "money")
+def _amounts_fit_into_the_books(
+    models: Mapping[str, Model], pricing: Pricing, queues: Queues, exemptions: tuple[Exemption, ...], refund: Refund, money: Money
+) -> Iterator[Finding]:
+    """Of the highest price that the contract can come to, told of its largest factor: a close could not post what it makes of a month."""
+    rates: list[tuple[Path, Decimal]] = [
+        (("models", name, "per_million_tokens", kind), rate) for name, model in models.items() for kind, rate in model.per_million_tokens
+    ]
+    bands: list[tuple[Path, Decimal]] = [(("pricing", "missing_latency", "multiplier"), pricing.missing_latency.multiplier)]
+    bands += [(("pricing", "tiers", at, "multiplier"), tier.multiplier) for at, tier in enumerate(pricing.tiers)]
+    bands += [(("exemptions", at, "multiplier"), exemption.multiplier) for at, exemption in enumerate(exemptions)]
+    of_queues: list[tuple[Path, Decimal]] = [
+        (("queues", name, "multiplier"), terms.multiplier or ONE) for name, terms in queues.by_name.items()
+    ]
+    others: list[tuple[Path, Decimal]] = [(("refund", "tokens"), Decimal(refund.tokens))]
+    others += [(("money", "tax", "rate"), ONE + money.tax.rate)] if money.tax else []
+    factors = [max(some, key=lambda each: each[1]) for some in (rates, bands, of_queues) if some] + others
+    price = prod(max(Fraction(factor), Fraction(1)) for _, factor in factors)
+    most = MOST_PRICE_DIGITS - currency_digits(money.currency)
+    if price >= 10**most:
+        yield Finding(
+            code="price_too_large",
+            path=max(factors, key=lambda each: each[1])[0],
+            found=f"a price of {len(str(int(price)))} digits for 1,000,000 tokens: rate, multipliers, factor of a refund and tax together",
+            expected=f"at most {most} digits before the point",
+            cure="write less of them: what a month comes to has to fit into the books",
         )
 
 
