@@ -223,21 +223,21 @@ class _Source:
         return Keys(pairs=pairs, line=line, column=column)
 
     def _text(self, event: yaml.ScalarEvent) -> Text | Refused:
-        line, column = _mark(event)
-        if event.style is None and event.value in NULLS:
-            found = f"`{event.value}`" if event.value else "nothing"
-            cure = "write the value, or leave the key out if it is optional; the text itself needs quotes"
-            rest = self._rest(event)
-            if rest.startswith("#"):
-                cure = f"write the value; {rest.partition(' ')[0]} begins a comment: a text that begins with # needs quotes"
-            elif not event.value:
-                cure = cure.partition(";")[0]
-            self.refuse("empty_value", _extent(event), found, "a value", cure)
-            return Refused(line=line, column=column)
-        line, column, end_line, end_column = _extent(event)
-        is_quoted = event.style in ("'", '"')
+        place = line, column, end_line, end_column = _extent(event)
         rest = "" if event.style else self._rest(event)
         comment = rest if rest.startswith("#") else ""
+        if event.style is None and event.value in NULLS:
+            found = f"`{event.value}`" if event.value else "nothing"
+            cure = "write the value, or leave the key out if it is optional" + ("; the text itself needs quotes" if event.value else "")
+            if comment:
+                cure = f"write the value; {comment.partition(' ')[0]} begins a comment: a text that begins with # needs quotes"
+            self.refuse("empty_value", place, found, "a value", cure)
+            return Refused(line=line, column=column)
+        if not self.is_stored and (unseen := find_unseen(event.value, is_stored=False)) is not None:  # the file itself holds none
+            found = f"an escape for {unseen_words(event.value[unseen])}"
+            self.refuse("bad_character", place, found, "text that can be seen", "remove the escape")
+            return Refused(line=line, column=column)
+        is_quoted = event.style in ("'", '"')
         return Text(
             text=event.value, line=line, column=column, end_line=end_line, end_column=end_column, is_quoted=is_quoted, comment=comment
         )
