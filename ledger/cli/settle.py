@@ -126,3 +126,6 @@ def _show_summary(settled: Settled, output: Path, *, dry_run: bool) -> None:
         echo(f"dry run of {settled.period}: {drafts} computed, nothing kept", err=True)
     elif count:
         echo(f"settled {settled.period}: {drafts}; invoices and JSON in {output / settled.period}", err=True)
+    elif not settled.closed and not settled.stopped:
+        why = "no contract is in force, and nothing is adjusted of those that have ended"
+        echo(f"nothing to settle in {settled.period}: {why}", err=True)

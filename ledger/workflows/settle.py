@@ -126,6 +126,7 @@ def _warnings(connection: Connection, settling: Sequence[Settling], stated: Sequ
         found += _carried_warnings(one.statement, known.carried.get(terms.last.id, Carried()))
         found += _credited_warnings(connection, one.statement)
         found += _breaker_warnings(terms, intervals)
+    for terms in by_contract.values():  # also of a contract that has ended and gets no statement
         found += _unassigned_warnings(known.noted.unassigned_of(terms))
     return list(dict.fromkeys(found))
 

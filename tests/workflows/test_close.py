@@ -370,6 +370,10 @@ def test_late_requests_of_an_ended_contract_are_adjusted_in_a_later_month_and_no
     assert "total 2.12 CNY" in books.settle_and_close("2026-05", AFTER_MAY)
     nothing = books.settle("2026-06", "--format", "json", now=AFTER_JUNE)
     assert (nothing.exit_code, json.loads(nothing.stdout)) == (0, []), nothing.stderr
+    assert nothing.stderr.splitlines()[-2:] == [
+        "warning: no contract covers the requests of acme-bank (1); add the accounts to a contract",
+        "nothing to settle in 2026-06: no contract is in force, and nothing is adjusted of those that have ended",
+    ]
     books.load(request(3, "2026-05-07T10:00:00+08:00"))
     assert "INV-2026-000002, total 2.13 CNY, due 2.13" in books.settle_and_close("2026-06", AFTER_JUNE)  # 2.00 and 0.008
     [issued] = books.issued("2026-06")
