@@ -107,7 +107,7 @@ def _year_after(day: date) -> date:
 def _misfit(diagnostic: Diagnostic, given: Mapping[str, Sequence[str]], places: Places) -> LedgerError:
     """Of values that are right each by itself, which one does not go with the others; each stands on a line of its own."""
     names = [name for name in given if places.of(FIELDS[name].path)[0] == diagnostic.line]
-    option = f"--{names[0]}" if names else "--from"  # from which `until` follows
+    option = f"--{names[0]}" if names else "--until, a year after --from"
     message = f"{option}: found {diagnostic.found}; expected {diagnostic.expected}"
     return LedgerError(message, cure=diagnostic.cure, exit_code=2)
 

@@ -159,7 +159,7 @@ def test_a_value_that_no_contract_can_hold_is_refused(name: str, text: str, said
         ({"account": ("a", "a")}, "--account: found `a` twice"),
         ({"from": ("2026-07-01",), "until": ("2026-07-01",)}, "--until: found until 2026-07-01, from 2026-07-01"),
         ({"from": ("2026-07-02",), "until": ("2026-08-31",)}, "--until: found 2026-08-31; expected 2026-09-01 or later"),
-        ({"from": ("2999-07-01",)}, "--from: found `3000-07-01`"),
+        ({"from": ("2999-07-01",)}, "--until, a year after --from: found `3000-07-01`"),
     ],
     ids=str,
 )
