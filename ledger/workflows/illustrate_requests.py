@@ -139,7 +139,7 @@ def _multiplier(contract: Contract, queue: str) -> Decimal | None:
 
 def illustrate_requests(stage: Stage) -> Found:
     """Latencies, rates, tiers, queues, variants, exemptions and outcomes."""
-    yield from _latencies(stage)
+    _ask_latencies(stage)
     _ask_models(stage)
     _ask_edges(stage)
     _ask_tiers(stage)
@@ -152,17 +152,22 @@ def illustrate_requests(stage: Stage) -> Found:
     yield from stage.answers()
 
 
-def _latencies(stage: Stage) -> Found:
+def _ask_latencies(stage: Stage) -> None:
     """The default on one request; definitions on two, of which one waits long."""
     latency = stage.contract.latency
     asked: list[tuple[Identity, str, tuple[tuple[int, int, int], ...]]] = [((FactCode.DEFAULT_LATENCY, ()), latency.default, MEASURED[:1])]
     asked += [((FactCode.DEFINITION, (name,)), name, MEASURED) for name in latency.define]
     for about, name, measured in asked:
+
+        def make(found: list[Answer], measured: tuple[tuple[int, int, int], ...] = measured) -> list[Illustration]:
+            return [
+                Measured(queue_us=queue, prefill_us=prefill, decode_us=decode, latency_us=request.latency_us)
+                for (queue, prefill, decode), request in zip(measured, found[0], strict=True)
+            ]
+
         requests = [stage.request(None, queue_us=queue, prefill_us=prefill, decode_us=decode) for queue, prefill, decode in measured]
         contract = stage.told.model_copy(update={"latency": latency.model_copy(update={"default": name, "by_queue": {}})})
-        (answer,) = classify([Question(contract=contract, requests=tuple(requests))])
-        for (queue, prefill, decode), request in zip(measured, answer, strict=True):
-            yield about, Measured(queue_us=queue, prefill_us=prefill, decode_us=decode, latency_us=request.latency_us)
+        stage.ask(about, [Question(contract=contract, requests=tuple(requests))], make)
 
 
 def is_any_forgiven(contract: Contract) -> bool:
