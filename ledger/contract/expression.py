@@ -356,6 +356,15 @@ def _quotient(sign: _Symbol, left: _Typed, right: _Typed) -> _Typed:
     return _Typed(unit=unit, tree=Arithmetic(op="*", left=dividend, right=inverse), offset=left.offset)
 
 
+def words_of(definition: str) -> tuple[str, ...]:
+    """The quantities and functions that the text of a definition uses, each once, in order.
+
+    >>> words_of("max(e2e - queue, e2e * 0.5)")
+    ('max', 'e2e', 'queue')
+    """
+    return tuple(dict.fromkeys(word for word in _SYMBOL.findall(definition) if word in NAMES or word in _CALLS))
+
+
 def parse_definition(value: object) -> Definition:
     """The definition that the text writes. Raises Refusal, with the offset, for anything outside the grammar or of another unit.
 

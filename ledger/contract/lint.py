@@ -1,10 +1,10 @@
 """What a contract says but probably does not mean. Takes a contract that breaks no rule, gives warnings that `accept` silences.
 
-Each warning has a function of its own, entered in the order of the specification. Source: specification, section 3, "Lint".
+Each warning has a function of its own, in _LINTS in the order of the specification. Source: specification, section 3, "Lint".
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -13,20 +13,7 @@ from importlib.resources import files
 from math import ceil
 
 from ledger.contract.diagnostic import Finding, Path, Severity, warning
-from ledger.contract.expression import (
-    BUILT_IN,
-    Arithmetic,
-    Choice,
-    Comparison,
-    Condition,
-    Extreme,
-    Literal_,
-    Logic,
-    Name,
-    Node,
-    Not,
-    RatioComparison,
-)
+from ledger.contract.expression import BUILT_IN, words_of
 from ledger.contract.lint_figures import FIGURE_LINTS, percent_text
 from ledger.contract.model import Async, CircuitBreaker, Contract
 from ledger.contract.scalar import duration_text
@@ -43,14 +30,6 @@ ZONES_BY_ABBREVIATION = frozenset({"CET", "EET", "MET", "WET", "EST", "HST", "MS
 
 # What a value of a template of `ledger contract new` holds, and hardly one of a real contract does.
 TEMPLATE_MARKS = ("EXAMPLE", "示例")
-
-Lint = Callable[[Contract], Iterator[Finding]]
-_LINTS: list[Lint] = []
-
-
-def _lint(function: Lint) -> Lint:
-    _LINTS.append(function)
-    return function
 
 
 def lint(contract: Contract, of_file: Iterable[Finding] = ()) -> tuple[Finding, ...]:
@@ -90,7 +69,6 @@ def _useless_accepts(contract: Contract, occurring: set[str]) -> Iterator[Findin
             yield warning("useless_accept", ("accept", at, "code"), found, "the code of a warning of this contract", cure)
 
 
-@_lint
 def _target_at_a_tier_edge(contract: Contract) -> Iterator[Finding]:
     """At an edge means: the latencies that meet the target and those that do not have different tiers, or the target begins a tier."""
     target_us = contract.objective.target_us
@@ -113,7 +91,6 @@ def _target_at_a_tier_edge(contract: Contract) -> Iterator[Finding]:
             )
 
 
-@_lint
 def _latency_to_the_last_token(contract: Contract) -> Iterator[Finding]:
     edges = [tier.latency.until_us for tier in contract.pricing.tiers if tier.latency.until_us is not None]
     if not edges or min(edges) >= 1_000_000:
@@ -128,34 +105,10 @@ def _latency_to_the_last_token(contract: Contract) -> Iterator[Finding]:
 
 
 def _reaches_last_token(contract: Contract, latency: str) -> bool:
-    names = {BUILT_IN[latency]} if latency in BUILT_IN else _names(contract.latency.define[latency].tree)
-    return bool(names & {"e2e", "inference", "decode"})
+    words = [BUILT_IN[latency]] if latency in BUILT_IN else words_of(contract.latency.define[latency].text)
+    return not {"e2e", "inference", "decode"}.isdisjoint(words)
 
 
-def _names(tree: Node | Condition) -> set[str]:
-    """The names that an expression uses."""
-    parts: tuple[Node | Condition, ...]
-    match tree:
-        case Name(name=name):
-            return {name}
-        case Literal_():
-            return set()
-        case Arithmetic(left=left, right=right) | Comparison(left=left, right=right):
-            parts = (left, right)
-        case RatioComparison(dividend=dividend, divisor=divisor):
-            parts = (dividend, divisor)
-        case Extreme(operands=operands):
-            parts = operands
-        case Logic(operands=conditions):
-            parts = conditions
-        case Choice(condition=condition, then=then, otherwise=otherwise):
-            parts = (condition, then, otherwise)
-        case Not(operand=operand):
-            parts = (operand,)
-    return set[str]().union(*map(_names, parts))
-
-
-@_lint
 def _limit_is_confirmed(contract: Contract) -> Iterator[Finding]:
     for at, exemption in enumerate(contract.exemptions):
         if isinstance(exemption, Async) and exemption.input_tokens.tokens in (16000, 16384):
@@ -164,7 +117,6 @@ def _limit_is_confirmed(contract: Contract) -> Iterator[Finding]:
             yield warning("limit_16k", ("exemptions", at, "input_tokens"), found, "the number that the agreement means by 16k", cure)
 
 
-@_lint
 def _calendar_of_a_party(contract: Contract) -> Iterator[Finding]:
     if contract.calendar.timezone.removeprefix("Etc/") not in NAMES_OF_UTC:
         return
@@ -176,7 +128,6 @@ def _calendar_of_a_party(contract: Contract) -> Iterator[Finding]:
             yield warning("utc_calendar", ("calendar", "timezone"), found, f"a zone of {country}", cure)
 
 
-@_lint
 def _zone_is_of_a_place(contract: Contract) -> Iterator[Finding]:
     zone, path = contract.calendar.timezone, ("calendar", "timezone")
     expected, cure = "a zone by region and city, such as Europe/Paris", "write the zone of the parties"
@@ -194,14 +145,12 @@ def _countries() -> frozenset[str]:
     return frozenset(line.split("\t")[0] for line in lines if not line.startswith("#"))
 
 
-@_lint
 def _refund_has_a_cap(contract: Contract) -> Iterator[Finding]:
     if contract.refund.cap is None:
         cure = "refunds could exceed the charges: write a share such as 100%"
         yield warning("no_cap", ("refund", "cap"), "a refund without cap", "a cap", cure)
 
 
-@_lint
 def _refund_at_base_rate(contract: Contract) -> Iterator[Finding]:
     if contract.refund.valued_at != "base_rate":
         return
@@ -214,7 +163,6 @@ def _refund_at_base_rate(contract: Contract) -> Iterator[Finding]:
     yield warning("base_rate_refund", ("refund", "valued_at"), found, "a refund of what was charged", cure)
 
 
-@_lint
 def _cancelled_requests_are_billed(contract: Contract) -> Iterator[Finding]:
     if contract.outcomes.cancelled.bill == "nothing":
         cure = "a client that closes before the last token would pay nothing: write produced"
@@ -227,7 +175,6 @@ def _cancelled_requests_are_billed(contract: Contract) -> Iterator[Finding]:
         )
 
 
-@_lint
 def _shedding_load_is_not_free(contract: Contract) -> Iterator[Finding]:
     if contract.outcomes.rate_limited.objective == "exclude":
         cure = "the provider could keep its promise by refusing requests: write late"
@@ -235,7 +182,6 @@ def _shedding_load_is_not_free(contract: Contract) -> Iterator[Finding]:
         yield warning("shedding_free", ("outcomes", "rate_limited", "objective"), found, expected, cure)
 
 
-@_lint
 def _one_late_request_is_no_breach(contract: Contract) -> Iterator[Finding]:
     objective = contract.objective
     requests = 1 if objective.small_windows == "evaluate" else max(objective.min_requests, 1)
@@ -248,7 +194,6 @@ def _one_late_request_is_no_breach(contract: Contract) -> Iterator[Finding]:
         yield warning("single_late_breach", path, found, expected, f"write min_requests: {needed} and skip or pool_day")
 
 
-@_lint
 def _standard_queue_is_end_to_end(contract: Contract) -> Iterator[Finding]:
     by_queue = "standard" in contract.latency.by_queue
     latency = contract.latency.by_queue["standard"] if by_queue else contract.latency.default
@@ -259,7 +204,6 @@ def _standard_queue_is_end_to_end(contract: Contract) -> Iterator[Finding]:
         yield warning("inference_latency", path, found, "end_to_end for the queue of requests that name none", cure)
 
 
-@_lint
 def _percentile_is_high(contract: Contract) -> Iterator[Finding]:
     if contract.objective.percentile < Decimal("0.99"):
         late = percent_text(1 - Fraction(contract.objective.percentile))
@@ -268,7 +212,6 @@ def _percentile_is_high(contract: Contract) -> Iterator[Finding]:
         yield warning("low_percentile", ("objective", "percentile"), found, "a percentile of at least 99", cure)
 
 
-@_lint
 def _nothing_is_the_templates(contract: Contract) -> Iterator[Finding]:
     """One for each key, value or entry of a list that holds one of TEMPLATE_MARKS; examples follow the rest."""
     for path, text, at_key in _named(contract):
@@ -306,7 +249,6 @@ def _entries(path: Path, texts: Sequence[str]) -> Iterator[tuple[Path, str, bool
     yield from (((*path, at), text, False) for at, text in enumerate(texts))
 
 
-@_lint
 def _sections_name_their_clause(contract: Contract) -> Iterator[Finding]:
     sections: list[tuple[Path, str | None]] = [
         (("latency",), contract.latency.clause),
@@ -321,3 +263,21 @@ def _sections_name_their_clause(contract: Contract) -> Iterator[Finding]:
         if clause is None:
             cure = "add `clause`, so that an invoice can be traced to the agreement"
             yield warning("no_clause", path, f"no clause for `{path[0]}`", "the clause of the agreement", cure)
+
+
+_LINTS = (
+    _target_at_a_tier_edge,
+    _latency_to_the_last_token,
+    _limit_is_confirmed,
+    _calendar_of_a_party,
+    _zone_is_of_a_place,
+    _refund_has_a_cap,
+    _refund_at_base_rate,
+    _cancelled_requests_are_billed,
+    _shedding_load_is_not_free,
+    _one_late_request_is_no_breach,
+    _standard_queue_is_end_to_end,
+    _percentile_is_high,
+    _nothing_is_the_templates,
+    _sections_name_their_clause,
+)

@@ -1,9 +1,9 @@
 """Chinese: the rules: latency, promise, prices, exemptions, outcomes, error budget and refunds."""
 
-import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
+from ledger.contract.expression import words_of
 from ledger.contract.fact import Fact, FactCode, Facts, Written
 from ledger.documents.contract_prose.chinese.words import (
     LATE,
@@ -39,8 +39,7 @@ def _default_latency(fact: Fact, facts: Facts) -> str:
 
 def _definition(fact: Fact, facts: Facts) -> str:
     text = fact["definition"].text
-    words = dict.fromkeys(re.findall(r"(?<![0-9.a-z_])[a-z_][a-z0-9_]*", text))
-    meanings = [OPERATIONS.get(word) or f"“{word}”为{MEASURES[word]}" for word in words if word in OPERATIONS or word in MEASURES]
+    meanings = [OPERATIONS.get(word) or f"“{word}”为{MEASURES[word]}" for word in words_of(text)]
     return (
         f"合同自定义的延迟 {quoted(fact.subject[0])} 为 {quoted(text)}，其中{'；'.join(meanings)}。结果舍入至微秒，"
         "恰为一半的向最近的偶数舍入；所用的任一量未经计量、作为除数的量不大于零或者结果为负的，视为没有延迟数据。"

@@ -1,9 +1,9 @@
 """English: the rules: latency, promise, prices, exemptions, outcomes, error budget and refunds."""
 
-import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
+from ledger.contract.expression import words_of
 from ledger.contract.fact import Fact, FactCode, Facts, Written
 from ledger.documents.contract_prose.conditions import (
     is_alert_of_refunds_alone,
@@ -34,8 +34,7 @@ def latency_words(name: str) -> str:
 
 def _definition(fact: Fact, facts: Facts) -> str:
     text = fact["definition"].text
-    words = dict.fromkeys(word for word in re.findall(r"(?<![0-9.a-z_])[a-z_][a-z0-9_]*", text) if word in MEASURES)
-    meanings = [MEASURES[word] if word in ("if", "min", "max") else f"“{word}” is {MEASURES[word]}" for word in words]
+    meanings = [MEASURES[word] if word in ("if", "min", "max") else f"“{word}” is {MEASURES[word]}" for word in words_of(text)]
     return (
         f"The contract's own latency {quoted(fact.subject[0])} is {quoted(text)}. In it {'; '.join(meanings)}. The result is rounded to "
         "the microsecond, a half to the even neighbour. There is none if a quantity in it was not measured, if a measured divisor is not "
