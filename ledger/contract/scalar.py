@@ -308,15 +308,24 @@ class Span:
     until_us: int | None
 
     @property
+    def written(self) -> tuple[str, tuple[str, ...]]:
+        """Its sign (< <= > >= .. ..<), and the durations that the text names, the lower one first.
+
+        >>> parse_span("0.1s..300ms").written
+        ('..', ('0.1s', '300ms'))
+        """
+        match = _SPAN.fullmatch(self.text)
+        assert match is not None
+        return match["op"] or match["dots"], tuple(match[name] for name in ("edge", "low", "high") if match[name])
+
+    @property
     def edges_us(self) -> tuple[int, ...]:
         """The latencies that the text names, the lower one first, whether they are inside or not.
 
         >>> parse_span("0.1s..300ms").edges_us, parse_span("> 300ms").edges_us
         ((100000, 300000), (300000,))
         """
-        match = _SPAN.fullmatch(self.text)
-        assert match is not None
-        return tuple(parse_duration(match[name]) for name in ("edge", "low", "high") if match[name])
+        return tuple(map(parse_duration, self.written[1]))
 
 
 _SPAN = re.compile(

@@ -3,30 +3,30 @@
 Takes a contract and gives short English phrases. Source: specification, sections 3 to 7.
 """
 
-import re
 from decimal import Decimal
 from fractions import Fraction
 
 from ledger.contract.model import Async, CircuitBreaker, ColdStart, Contract, Queue
-from ledger.contract.scalar import Span
+from ledger.contract.scalar import DURATION, UNIT_US, Span
 from ledger.documents.number import decimal_text, grouped_count, percent_text
 from ledger.settlement.statement import InvoiceLine, LineKind
 
 TOKENS = {"input": "Input tokens, not cached", "cached_input": "Cached input tokens", "output": "Output tokens"}
-_SPANS = {"h": "hour", "m": "minute", "d": "day"}
+_SPANS = {"d": "day", "h": "hour", "m": "minute"}  # the largest first
 _COMPARED = {"<": "below", "<=": "up to", ">": "above", ">=": "at least"}
+_JOINED = {"..": "to", "..<": "to just below"}
 _TOKENS_COMPARED = {"<": "under", "<=": "up to", ">": "over", ">=": "at least"}
 _MEASURED = {"end_to_end": "end to end", "inference": "by inference time", "first_token": "to the first token"}
 
 
 def duration_words(duration_us: int) -> str:
     """A duration in its largest even unit: `300 ms`, `8.3 s`, `5 minutes`, `30 days`. Exact."""
-    for size_us, name in ((86_400_000_000, "day"), (3_600_000_000, "hour"), (60_000_000, "minute")):
-        if duration_us and duration_us % size_us == 0:
-            count = duration_us // size_us
+    for unit, name in _SPANS.items():
+        if duration_us and duration_us % UNIT_US[unit] == 0:
+            count = duration_us // UNIT_US[unit]
             return f"{grouped_count(count)} {name}{'' if count == 1 else 's'}"
-    size_us, unit = (1_000_000, "s") if duration_us >= 1_000_000 else (1_000, "ms")
-    return f"{_exact(Fraction(duration_us, size_us))} {unit}"
+    unit = "s" if duration_us >= UNIT_US["s"] else "ms"
+    return f"{_exact(Fraction(duration_us, UNIT_US[unit]))} {unit}"
 
 
 def milliseconds(duration_us: int) -> str:
@@ -36,13 +36,9 @@ def milliseconds(duration_us: int) -> str:
 
 def span_words(span: Span) -> str:
     """A tier's latencies as the contract writes them: `below 100 ms`, `100 ms to 300 ms`, `above 300 ms`."""
-    text = re.sub(r"(\d)(us|ms|s|m|h|d)\b", lambda match: f"{match[1]} {match[2]}", " ".join(span.text.split()))
-    if " ..< " in (spaced := re.sub(r"\s*(\.\.<|\.\.)\s*", r" \1 ", text)):
-        return spaced.replace(" ..< ", " to just below ")
-    if " .. " in spaced:
-        return spaced.replace(" .. ", " to ")
-    operator, edge = re.fullmatch(r"(<=|<|>=|>)\s*(.*)", text).groups()  # type: ignore[union-attr]  # parse_span admits no other form
-    return f"{_COMPARED[operator]} {edge}"
+    sign, edges = span.written
+    words = [DURATION.sub(r"\1 \2", edge) for edge in edges]
+    return f" {_JOINED[sign]} ".join(words) if sign in _JOINED else f"{_COMPARED[sign]} {words[0]}"
 
 
 def window_words(window: str) -> str:

@@ -3,18 +3,13 @@
 A name stands in quotation marks and cannot end them: the marks inside it, and characters that act instead of showing, become escapes.
 """
 
-import re
 from decimal import Decimal
 from fractions import Fraction
 
 from ledger.contract.fact import Written
-from ledger.contract.scalar import UNIT_US
-from ledger.documents.number import grouped_count
+from ledger.contract.scalar import DURATION, UNIT_US, parse_duration, parse_span
 from ledger.printable import printable
 from ledger.settlement.money import exact_decimal
-
-_DURATION = re.compile(r"([0-9.]+)(us|ms|s|m|h|d)")
-_SPAN = re.compile(r"(?P<op><=|<|>=|>)(?P<edge>.+)|(?P<low>.+?)(?P<dots>\.\.<?)(?P<high>.+)")
 
 
 def quoted(name: str) -> str:
@@ -65,28 +60,13 @@ def duration_parts(duration: Written[int] | int) -> tuple[str, str]:
     if isinstance(duration, int):
         unit = "s" if duration >= UNIT_US["s"] else "ms"
         return exact_text(Fraction(duration, UNIT_US[unit])), unit
-    match = _DURATION.fullmatch(duration.text)
+    match = DURATION.fullmatch(duration.text)
     assert match is not None, "a sound contract has no other durations"
     number = Decimal(match[1])
     return (f"{number:,f}", match[2])
 
 
-def duration_of(text: str) -> Written[int]:
-    """A duration that stands within a longer text, to be shown as it is written there."""
-    return Written(0, text)
-
-
 def span_parts(text: str) -> tuple[str, tuple[Written[int], ...]]:
     """The sign of a tier (< <= > >= .. ..<) and the durations that it writes, the lower one first."""
-    match = _SPAN.fullmatch("".join(text.split()))
-    assert match is not None, "a sound contract has no other spans"
-    if match["op"]:
-        return match["op"], (duration_of(match["edge"]),)
-    return match["dots"], (duration_of(match["low"]), duration_of(match["high"]))
-
-
-def comparison_parts(text: str) -> tuple[str, str]:
-    """Sign and number of a comparison such as `> 16000`: `>` and `16,000`."""
-    match = re.fullmatch(r" *(<=|<|>=|>) *([0-9]+) *", text)
-    assert match is not None, "a sound contract has no other comparisons"
-    return match[1], grouped_count(int(match[2]))
+    sign, edges = parse_span(text).written
+    return sign, tuple(Written(parse_duration(edge), edge) for edge in edges)

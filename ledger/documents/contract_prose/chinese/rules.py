@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from ledger.contract.expression import words_of
 from ledger.contract.fact import Fact, FactCode, Facts, Written
+from ledger.contract.scalar import parse_threshold
 from ledger.documents.contract_prose.chinese.words import (
     LATE,
     LATENCIES,
@@ -24,8 +25,9 @@ from ledger.documents.contract_prose.conditions import (
     is_standard_declared,
     is_unmeasured_outside,
 )
-from ledger.documents.contract_prose.figures import comparison_parts, is_share, number_text, quoted, span_parts
+from ledger.documents.contract_prose.figures import is_share, number_text, quoted, span_parts
 from ledger.documents.contract_prose.prose import Say
+from ledger.documents.number import grouped_count
 
 
 def _latency_words(name: str) -> str:
@@ -170,11 +172,12 @@ def _circuit_breaker(fact: Fact, facts: Facts) -> str:
 
 
 def _async(fact: Fact, facts: Facts) -> str:
-    sign, tokens = comparison_parts(fact["input_tokens"].text)
-    compared = {"<": "少于", "<=": "不多于", ">": "多于", ">=": "不少于"}[sign]
+    limit = parse_threshold(fact["input_tokens"].text)
+    words = {"<": "少于", "<=": "不多于", ">": "多于", ">=": "不少于"}
+    compared = f"{words[limit.op]} {grouped_count(limit.tokens)}"
     evidence = "且响应带有标头 “X-Async-Processing: true” 的" if fact["evidence"] else "的（无需证据）"
     return (
-        f"豁免 {fact['place']}，异步处理：成功或被客户端取消的请求，输入 Token（含缓存命中的）{compared} {tokens} 个{evidence}，予以豁免。"
+        f"豁免 {fact['place']}，异步处理：成功或被客户端取消的请求，输入 Token（含缓存命中的）{compared} 个{evidence}，予以豁免。"
         f"如予计费，按{_price(fact['multiplier'], facts)}计价。"
     )
 

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 from ledger.contract.expression import words_of
 from ledger.contract.fact import Fact, FactCode, Facts, Written
+from ledger.contract.scalar import parse_threshold
 from ledger.documents.contract_prose.conditions import (
     is_alert_of_refunds_alone,
     is_budget_empty,
@@ -22,8 +23,9 @@ from ledger.documents.contract_prose.english.words import (
     duration,
     queue_words,
 )
-from ledger.documents.contract_prose.figures import comparison_parts, is_share, number_text, quoted, span_parts
+from ledger.documents.contract_prose.figures import is_share, number_text, quoted, span_parts
 from ledger.documents.contract_prose.prose import Say
+from ledger.documents.number import grouped_count
 from ledger.documents.wording import window_words
 
 
@@ -183,11 +185,12 @@ def _circuit_breaker(fact: Fact, facts: Facts) -> str:
 
 
 def _async(fact: Fact, facts: Facts) -> str:
-    sign, tokens = comparison_parts(fact["input_tokens"].text)
-    compared = {"<": "fewer than", "<=": "at most", ">": "more than", ">=": "at least"}[sign]
+    limit = parse_threshold(fact["input_tokens"].text)
+    words = {"<": "fewer than", "<=": "at most", ">": "more than", ">=": "at least"}
+    compared = f"{words[limit.op]} {grouped_count(limit.tokens)}"
     evidence = ", whose answer carried the header X-Async-Processing: true." if fact["evidence"] else ". No evidence is needed."
     return (
-        f"Exemption {fact['place']}, asynchronous processing: a successful or cancelled request with {compared} {tokens} input tokens, "
+        f"Exemption {fact['place']}, asynchronous processing: a successful or cancelled request with {compared} input tokens, "
         f"cached ones included{evidence} If it is billed, it costs {_price(fact['multiplier'], facts)}."
     )
 
