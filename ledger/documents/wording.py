@@ -122,9 +122,9 @@ def queues_words(queues: list[str]) -> str:
     return f"{and_list(queues)} queue{'' if len(queues) == 1 else 's'}"
 
 
-def and_list(words: list[str]) -> str:
+def and_list(words: list[str], last: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
 
 
 def _band_rule(contract: Contract, band: str) -> tuple[str, str]:

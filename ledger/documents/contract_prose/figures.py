@@ -6,8 +6,10 @@ A name stands in quotation marks and cannot end them: the marks inside it, and c
 from decimal import Decimal
 from fractions import Fraction
 
-from ledger.contract.fact import Written
+from ledger.contract.fact import FactCode, Facts, Written
 from ledger.contract.scalar import DURATION, UNIT_US, parse_duration, parse_span
+from ledger.documents.contract_prose.illustration import Charge
+from ledger.documents.number import grouped_amount, grouped_count
 from ledger.printable import printable
 from ledger.settlement.money import exact_decimal
 
@@ -36,7 +38,7 @@ def is_share(number: Written[Decimal]) -> bool:
     return number.text.endswith("%")
 
 
-def rate_text(rate: Decimal) -> str:
+def grouped_rate(rate: Decimal) -> str:
     """A rate with the zeros that the contract writes, thousands grouped."""
     return f"{rate:,f}"
 
@@ -70,3 +72,20 @@ def span_parts(text: str) -> tuple[str, tuple[Written[int], ...]]:
     """The sign of a tier (< <= > >= .. ..<) and the durations that it writes, the lower one first."""
     sign, edges = parse_span(text).written
     return sign, tuple(Written(parse_duration(edge), edge) for edge in edges)
+
+
+def currency_of(facts: Facts) -> str:
+    """The code of the contract's currency."""
+    return str(facts.of(FactCode.CURRENCY)["currency"])
+
+
+def money_text(minor: int, facts: Facts) -> str:
+    """An amount in the contract's currency, of minor units: `1,234.50 CNY`."""
+    return f"{grouped_amount(minor, facts.of(FactCode.CURRENCY)['digits'])} {currency_of(facts)}"
+
+
+def sum_text(charge: Charge, facts: Facts) -> str:
+    """The sum that gives the charge, before rounding."""
+    products = " + ".join(f"{grouped_count(count)} × {grouped_rate(rate)}" for _, count, rate in charge.tokens)
+    products = f"({products})" if len(charge.tokens) > 1 else products
+    return f"{products} ÷ 1,000,000 × {exact_text(charge.multiplier)} = {exact_text(charge.amount)} {currency_of(facts)}"

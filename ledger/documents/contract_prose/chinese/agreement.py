@@ -16,11 +16,10 @@ from ledger.documents.contract_prose.chinese.words import (
     TOKENS,
     WARNINGS,
     and_list,
-    currency_of,
     duration,
     names,
 )
-from ledger.documents.contract_prose.figures import number_text, quoted, rate_text
+from ledger.documents.contract_prose.figures import currency_of, number_text, quoted
 from ledger.documents.contract_prose.prose import Say
 from ledger.documents.number import grouped_count
 
@@ -84,7 +83,7 @@ def _approvals(fact: Fact, facts: Facts) -> str:
 
 
 def _rates(fact: Fact, facts: Facts) -> str:
-    rates = {kind: rate_text(fact[kind].value) for kind in ("input", "cached_input", "output")}
+    rates = {kind: number_text(fact[kind]) for kind in ("input", "cached_input", "output")}
     return (
         f"{quoted(fact.subject[0])} 的基准单价（{currency_of(facts)}，每 1,000,000 个 Token）：未命中缓存的输入 Token 为 "
         f"{rates['input']}，缓存命中的输入 Token 为 {rates['cached_input']}，输出 Token 为 {rates['output']}。"

@@ -4,15 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ledger.contract.fact import Fact, FactCode, Facts
-from ledger.documents.contract_prose.chinese.words import KINDS, and_list, currency_of, duration
+from ledger.documents.contract_prose.chinese.words import KINDS, and_list, duration
 from ledger.documents.contract_prose.conditions import is_price_of_queue
-from ledger.documents.contract_prose.figures import exact_text, quoted, rate_text
+from ledger.documents.contract_prose.figures import currency_of, exact_text, grouped_rate, money_text, quoted, sum_text
 from ledger.documents.contract_prose.illustration import (
     Alert,
     AsyncCases,
     BreakerCases,
     Capped,
-    Charge,
     ColdStartCases,
     Credit,
     Edge,
@@ -32,20 +31,8 @@ from ledger.documents.contract_prose.illustration import (
 from ledger.documents.number import grouped_amount, grouped_count
 
 
-def _money(minor: int, facts: Facts) -> str:
-    currency = facts.of(FactCode.CURRENCY)
-    return f"{grouped_amount(minor, currency['digits'])} {currency['currency']}"
-
-
 def _tokens(counts: Mapping[str, int]) -> str:
     return and_list([f"{grouped_count(count)} 个{KINDS[kind]} Token" for kind, count in counts.items()])
-
-
-def _sum(charge: Charge, facts: Facts) -> str:
-    """The sum that gives the charge, before rounding."""
-    products = " + ".join(f"{grouped_count(count)} × {rate_text(rate)}" for _, count, rate in charge.tokens)
-    products = f"({products})" if len(charge.tokens) > 1 else products
-    return f"{products} ÷ 1,000,000 × {exact_text(charge.multiplier)} = {exact_text(charge.amount)} {currency_of(facts)}"
 
 
 def _exempt(is_exempt: bool) -> str:
@@ -64,13 +51,13 @@ def _rounded(one: Rounded, fact: Fact, facts: Facts) -> str:
 
 
 def _taxed(one: Taxed, fact: Fact, facts: Facts) -> str:
-    refunds = f"、返还 {_money(-one.credits, facts)}" if one.credits else ""
-    tax, total = _money(one.tax, facts), _money(one.total, facts)
-    return f"费用 {_money(one.charges, facts)}{refunds}，税额为 {tax}，合计 {total}。"
+    refunds = f"、返还 {money_text(-one.credits, facts)}" if one.credits else ""
+    tax, total = money_text(one.tax, facts), money_text(one.total, facts)
+    return f"费用 {money_text(one.charges, facts)}{refunds}，税额为 {tax}，合计 {total}。"
 
 
 def _true_up(one: TrueUp, fact: Fact, facts: Facts) -> str:
-    charges, line, lifted = (_money(minor, facts) for minor in (one.charges, one.true_up, one.charges + one.true_up))
+    charges, line, lifted = (money_text(minor, facts) for minor in (one.charges, one.true_up, one.charges + one.true_up))
     return f"费用为 {charges} 的，另列一行 {line} 补足至 {lifted}。"
 
 
@@ -102,7 +89,7 @@ def _priced(one: Priced, fact: Fact, facts: Facts) -> str:
     if charge.multiplier != one.tier_multiplier:
         instead = f"，系数为 {exact_text(charge.multiplier)} 而非 {exact_text(one.tier_multiplier)}"
     queue = "" if one.is_in_queue or not is_price_of_queue(facts) else "（未计队列的系数）"
-    return f"某请求有 {tokens}，延迟 {duration(one.latency_us)}，属于档位 {quoted(one.tier)}{instead}：{_sum(charge, facts)}{queue}。"
+    return f"某请求有 {tokens}，延迟 {duration(one.latency_us)}，属于档位 {quoted(one.tier)}{instead}：{sum_text(charge, facts)}{queue}。"
 
 
 def _waits(one: Waits, fact: Fact, facts: Facts) -> str:
@@ -139,7 +126,7 @@ def _cold_start_cases(one: ColdStartCases, fact: Fact, facts: Facts) -> str:
 def _judged(one: Judged, fact: Fact, facts: Facts) -> str:
     latency = "" if one.latency_us is None else f"，延迟 {duration(one.latency_us)}"
     judged = "计入考核范围，为逾时" if one.late else "计入考核范围，不为逾时" if one.in_objective else "不计入考核范围"
-    billed = "不计费" if one.charge is None else f"计费 {_sum(one.charge, facts)}"
+    billed = "不计费" if one.charge is None else f"计费 {sum_text(one.charge, facts)}"
     queue = "" if one.queue is None else f"队列 {quoted(one.queue)} 中，"
     return f"{queue}状态码 {one.status}{latency}：{billed}；{judged}。"
 
@@ -164,19 +151,19 @@ def _credit(one: Credit, fact: Fact, facts: Facts) -> str:
     for line in one.lines:
         assert line.rate is not None and line.multiplier is not None and line.token is not None
         count = counts[line.token] = one.tokens[line.token]
-        price = f"{rate_text(line.rate)} ÷ 1,000,000 × {exact_text(line.multiplier)}"
-        amount = _money(line.amount_minor, facts)
+        price = f"{grouped_rate(line.rate)} ÷ 1,000,000 × {exact_text(line.multiplier)}"
+        amount = money_text(line.amount_minor, facts)
         lines.append(f"{KINDS[line.token]} Token {one.factor} × {grouped_count(count)} × {price}，一行 {amount}")
     queue = "" if one.queue is None else f"队列 {quoted(one.queue)} 中"
     given = f"{queue}失败的请求有 {_tokens(counts)}"
     if one.latency_us is not None:
-        given = f"{queue}延迟 {duration(one.latency_us)}的请求有 {_tokens(counts)}，已计费 {_money(one.charged, facts)}"
+        given = f"{queue}延迟 {duration(one.latency_us)}的请求有 {_tokens(counts)}，已计费 {money_text(one.charged, facts)}"
     return f"在予以返还的时段内，{given}，返还：{'；'.join(lines)}。"
 
 
 def _capped(one: Capped, fact: Fact, facts: Facts) -> str:
-    back, remain = _money(one.taken_back, facts), _money(-one.credits - one.taken_back, facts)
-    return f"费用 {_money(one.charges, facts)}、返还 {_money(-one.credits, facts)} 的，依上限扣回 {back}，实际返还 {remain}。"
+    back, remain = money_text(one.taken_back, facts), money_text(-one.credits - one.taken_back, facts)
+    return f"费用 {money_text(one.charges, facts)}、返还 {money_text(-one.credits, facts)} 的，依上限扣回 {back}，实际返还 {remain}。"
 
 
 ILLUSTRATIONS: Mapping[type[Illustration], Callable[[Any, Fact, Facts], str]] = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from ledger.contract.fact import FactCode, Facts, Written
+from ledger.contract.fact import Written
 from ledger.documents.contract_prose.figures import duration_parts, quoted
 
 HEADINGS = {
@@ -138,8 +138,3 @@ def and_list(words: list[str], last: str = "和") -> str:
 def names(given: Iterable[str], last: str = "和") -> str:
     """Names in quotation marks, each once."""
     return and_list([quoted(name) for name in dict.fromkeys(given)], last)
-
-
-def currency_of(facts: Facts) -> str:
-    """The code of the contract's currency."""
-    return str(facts.of(FactCode.CURRENCY)["currency"])

@@ -14,15 +14,14 @@ from ledger.documents.contract_prose.english.words import (
     TIMES,
     TOKENS,
     WARNINGS,
-    and_list,
-    currency_of,
     duration,
     names,
     plural,
 )
-from ledger.documents.contract_prose.figures import number_text, quoted, rate_text
+from ledger.documents.contract_prose.figures import currency_of, number_text, quoted
 from ledger.documents.contract_prose.prose import Say
 from ledger.documents.number import grouped_count
+from ledger.documents.wording import and_list
 
 
 def _governing_text(fact: Fact, facts: Facts) -> str:
@@ -94,7 +93,7 @@ def _approvals(fact: Fact, facts: Facts) -> str:
 
 
 def _rates(fact: Fact, facts: Facts) -> str:
-    rates = {kind: rate_text(fact[kind].value) for kind in ("input", "cached_input", "output")}
+    rates = {kind: number_text(fact[kind]) for kind in ("input", "cached_input", "output")}
     return (
         f"The base rates of {quoted(fact.subject[0])}, in {currency_of(facts)} per 1,000,000 tokens, are {rates['input']} for input "
         f"tokens that were not cached, {rates['cached_input']} for cached input tokens and {rates['output']} for output tokens."

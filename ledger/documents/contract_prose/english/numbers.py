@@ -5,14 +5,13 @@ from typing import Any
 
 from ledger.contract.fact import Fact, FactCode, Facts
 from ledger.documents.contract_prose.conditions import is_price_of_queue
-from ledger.documents.contract_prose.english.words import KINDS, and_list, currency_of, duration, plural
-from ledger.documents.contract_prose.figures import exact_text, quoted, rate_text
+from ledger.documents.contract_prose.english.words import KINDS, duration, plural
+from ledger.documents.contract_prose.figures import currency_of, exact_text, grouped_rate, money_text, quoted, sum_text
 from ledger.documents.contract_prose.illustration import (
     Alert,
     AsyncCases,
     BreakerCases,
     Capped,
-    Charge,
     ColdStartCases,
     Credit,
     Edge,
@@ -30,22 +29,11 @@ from ledger.documents.contract_prose.illustration import (
     Waits,
 )
 from ledger.documents.number import grouped_amount, grouped_count
-
-
-def _money(minor: int, facts: Facts) -> str:
-    currency = facts.of(FactCode.CURRENCY)
-    return f"{grouped_amount(minor, currency['digits'])} {currency['currency']}"
+from ledger.documents.wording import and_list
 
 
 def _tokens(counts: Mapping[str, int]) -> str:
     return f"{and_list([f'{grouped_count(count)} {KINDS[kind]}' for kind, count in counts.items()])} tokens"
-
-
-def _sum(charge: Charge, facts: Facts) -> str:
-    """The sum that gives the charge, before rounding."""
-    products = " + ".join(f"{grouped_count(count)} × {rate_text(rate)}" for _, count, rate in charge.tokens)
-    products = f"({products})" if len(charge.tokens) > 1 else products
-    return f"{products} ÷ 1,000,000 × {exact_text(charge.multiplier)} = {exact_text(charge.amount)} {currency_of(facts)}"
 
 
 def _exempt(is_exempt: bool) -> str:
@@ -64,13 +52,13 @@ def _rounded(one: Rounded, fact: Fact, facts: Facts) -> str:
 
 
 def _taxed(one: Taxed, fact: Fact, facts: Facts) -> str:
-    refunds = f" and refunds of {_money(-one.credits, facts)}" if one.credits else ""
-    tax, total = _money(one.tax, facts), _money(one.total, facts)
-    return f"On charges of {_money(one.charges, facts)}{refunds} the tax is {tax}, together {total}."
+    refunds = f" and refunds of {money_text(-one.credits, facts)}" if one.credits else ""
+    tax, total = money_text(one.tax, facts), money_text(one.total, facts)
+    return f"On charges of {money_text(one.charges, facts)}{refunds} the tax is {tax}, together {total}."
 
 
 def _true_up(one: TrueUp, fact: Fact, facts: Facts) -> str:
-    charges, line, lifted = (_money(minor, facts) for minor in (one.charges, one.true_up, one.charges + one.true_up))
+    charges, line, lifted = (money_text(minor, facts) for minor in (one.charges, one.true_up, one.charges + one.true_up))
     return f"Charges of {charges} are lifted by a line of {line} to {lifted}."
 
 
@@ -104,7 +92,7 @@ def _priced(one: Priced, fact: Fact, facts: Facts) -> str:
         instead = f", with the multiplier {exact_text(charge.multiplier)} instead of {exact_text(one.tier_multiplier)}"
     queue = "" if one.is_in_queue or not is_price_of_queue(facts) else ", without the multiplier of a queue"
     tier = f"at {duration(one.latency_us)} is in the tier {quoted(one.tier)}{instead}"
-    return f"A request with {tokens} {tier}: {_sum(charge, facts)}{queue}."
+    return f"A request with {tokens} {tier}: {sum_text(charge, facts)}{queue}."
 
 
 def _waits(one: Waits, fact: Fact, facts: Facts) -> str:
@@ -143,7 +131,7 @@ def _cold_start_cases(one: ColdStartCases, fact: Fact, facts: Facts) -> str:
 def _judged(one: Judged, fact: Fact, facts: Facts) -> str:
     latency = "" if one.latency_us is None else f" with a latency of {duration(one.latency_us)}"
     judged = "in the objective, late" if one.late else "in the objective, not late" if one.in_objective else "outside the objective"
-    billed = "not billed" if one.charge is None else f"billed {_sum(one.charge, facts)}"
+    billed = "not billed" if one.charge is None else f"billed {sum_text(one.charge, facts)}"
     status = f"Status {one.status}" if one.queue is None else f"In the queue {quoted(one.queue)}, status {one.status}"
     return f"{status}{latency}: {billed}; {judged}."
 
@@ -168,20 +156,20 @@ def _credit(one: Credit, fact: Fact, facts: Facts) -> str:
     for line in one.lines:
         assert line.rate is not None and line.multiplier is not None and line.token is not None
         count = counts[line.token] = one.tokens[line.token]
-        price = f"{rate_text(line.rate)} ÷ 1,000,000 × {exact_text(line.multiplier)}"
-        amount = _money(line.amount_minor, facts)
+        price = f"{grouped_rate(line.rate)} ÷ 1,000,000 × {exact_text(line.multiplier)}"
+        amount = money_text(line.amount_minor, facts)
         lines.append(f"{one.factor} × {grouped_count(count)} × {price}, a line of {amount} for {KINDS[line.token]} tokens")
     queue = "" if one.queue is None else f" in the queue {quoted(one.queue)}"
     given = f"Failed requests{queue} with {_tokens(counts)}"
     if one.latency_us is not None:
-        given = f"{_tokens(counts)} of requests{queue} at {duration(one.latency_us)}, charged {_money(one.charged, facts)},"
+        given = f"{_tokens(counts)} of requests{queue} at {duration(one.latency_us)}, charged {money_text(one.charged, facts)},"
     return f"{given} give back in a refunded window {'; '.join(lines)}."
 
 
 def _capped(one: Capped, fact: Fact, facts: Facts) -> str:
-    back, remain = _money(one.taken_back, facts), _money(-one.credits - one.taken_back, facts)
-    refunds = _money(-one.credits, facts)
-    return f"On charges of {_money(one.charges, facts)} and refunds of {refunds} the cap takes back {back}; {remain} remain."
+    back, remain = money_text(one.taken_back, facts), money_text(-one.credits - one.taken_back, facts)
+    refunds = money_text(-one.credits, facts)
+    return f"On charges of {money_text(one.charges, facts)} and refunds of {refunds} the cap takes back {back}; {remain} remain."
 
 
 ILLUSTRATIONS: Mapping[type[Illustration], Callable[[Any, Fact, Facts], str]] = {

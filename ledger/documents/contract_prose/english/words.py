@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from ledger.contract.fact import FactCode, Facts, Written
+from ledger.contract.fact import Written
 from ledger.documents.contract_prose.figures import duration_parts, quoted
+from ledger.documents.wording import and_list
 
 HEADINGS = {
     **dict.fromkeys(("schema", "id", "version", "replaces", "title", "governing_text"), "The contract"),
@@ -130,11 +131,6 @@ def duration(given: Written[int] | int) -> str:
     return f"{number} {UNITS[unit]}{plural}"
 
 
-def and_list(words: list[str], last: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}"
-
-
 def names(given: Iterable[str], last: str = "and") -> str:
     """Names in quotation marks, each once."""
     return and_list([quoted(name) for name in dict.fromkeys(given)], last)
@@ -144,11 +140,6 @@ def queue_words(queues: Iterable[str]) -> str:
     """`the queues “a” and “b”`."""
     listed = list(dict.fromkeys(queues))
     return f"the queue{plural(len(listed))} {names(listed)}"
-
-
-def currency_of(facts: Facts) -> str:
-    """The code of the contract's currency."""
-    return str(facts.of(FactCode.CURRENCY)["currency"])
 
 
 def plural(count: int) -> str:
