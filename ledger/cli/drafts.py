@@ -5,14 +5,9 @@ from collections.abc import Collection
 from ledger.cli.output import echo
 from ledger.printable import printable
 from ledger.store.database import Database
-from ledger.store.drafts import DraftOfPeriod, drafts
+from ledger.store.drafts import drafts
 
 SHOWN_DRAFTS = 5
-
-
-def outdated_words(draft: DraftOfPeriod) -> str:
-    """What is said beside a draft that is older than what it was settled from."""
-    return f"changed since: ledger settle {draft.period}"
 
 
 def outdated_texts(database: Database, accounts: Collection[str] | None = None) -> list[str]:

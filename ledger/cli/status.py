@@ -7,19 +7,29 @@ from datetime import datetime
 
 import click
 
-from ledger.cli.drafts import outdated_words
 from ledger.cli.options import echo_json, format_option, pass_database
-from ledger.documents.number import grouped_count
+from ledger.documents.number import grouped_count, plain_amount
 from ledger.documents.text_table import Line, Span, Style, Table, write_lines
 from ledger.instant import instant_text, second_text
 from ledger.printable import printable
+from ledger.settlement.statement import CauseKind
 from ledger.store.database import Database
 from ledger.store.overview import FileLoaded
 from ledger.store.pairing import WITHIN
 from ledger.store.unmet import LOOKED_AT
+from ledger.workflows.checklist import MonthEnd, MonthOfContract, Step
 from ledger.workflows.named_request import request_command
 from ledger.workflows.status import Status, ledger_status
 
+STEP_STYLES = dict.fromkeys((Step.UNAPPROVED, Step.OPEN, Step.OUTDATED, Step.PASSED_BY, Step.DRAFT), Style.YELLOW)
+_CAUSES = {
+    CauseKind.CONTRACT: "{} of its contract's versions",
+    CauseKind.CORRECT: "{} corrected",
+    CauseKind.INTERVAL: "{} intervals",
+    CauseKind.JOIN: "{} joined with their engine's",
+    CauseKind.LATE: "{} late",
+    CauseKind.VOID: "{} withdrawn",
+}
 SHOWN_MONTHS = 4  # of those that wait to be computed again
 _EVERY_LOAD, _SOME_LOADS = ("read", "new", "duplicate", "refused", "conflict"), ("skipped", "merged", "joined")
 
@@ -28,9 +38,10 @@ _EVERY_LOAD, _SOME_LOADS = ("read", "new", "duplicate", "refused", "conflict"), 
 @format_option
 @pass_database
 def status(database: Database, output_format: str) -> None:
-    """Show what is in the database: requests by account and month, settled periods, the last loads, and what waits for somebody.
+    """Show what is in the database: requests by account and month, the last loads, what
+    each month waits for before it is closed, and what waits for somebody.
 
-    Months are those of UTC. Nothing is computed anew, and no request is read: it is quick however many there are.
+    Months of accounts are those of UTC. Nothing is computed anew. Requests are read only of closed months, if anything came in since.
 
     \b
     Examples:
@@ -52,16 +63,43 @@ def _lines(found: Status) -> Iterator[Line]:
             table.add_row(printable(one.account), one.month, grouped_count(one.requests), _figure(one.unassigned))
         yield from table.lines()
     yield from _waiting(found)
-    if found.drafts:
-        yield from _headed("Settled periods")
-        table = Table("Contract", "Month", "State", "Settled at", "")
-        for draft in found.drafts:
-            since = Span(outdated_words(draft), Style.YELLOW) if draft.is_outdated else ""
-            table.add_row(printable(draft.contract), draft.period, draft.state, second_text(draft.settled_at), since)
-        yield from table.lines()
+    yield from _month_end(found.month_end)
     if found.loads:
         yield from _headed("Last loads, each time a file was loaded")
         yield from _load_table(found.loads).lines()
+
+
+def _month_end(found: MonthEnd) -> Iterator[Line]:
+    """Which months are to be settled and closed, in order; what closed ones will adjust; whom something is to be paid out."""
+    if found.months:
+        yield from _headed("Month end")
+        table = Table("Contract", "Month", "", "")
+        for one in found.months:
+            state = one.step.value if one.document is None else f"{one.step.value}: {one.document}"
+            table.add_row(printable(one.contract), one.period, Span(state, STEP_STYLES.get(one.step, Style.PLAIN)), _goes_on(one))
+        yield from table.lines()
+    if found.changed:
+        yield from _headed("Changed since it was closed or adjusted: the next month that is settled carries the difference")
+        table = Table("Contract", "Month", "Document", "")
+        for changed in found.changed:
+            causes = ", ".join(_CAUSES[kind].format(grouped_count(number)) for kind, number in changed.causes.items())
+            table.add_row(printable(changed.contract), changed.period, changed.document, causes)
+        yield from table.lines()
+    if found.payouts:
+        yield from _headed("To be paid out: the balance of contracts that have ended")
+        table = Table("Contract", ">Amount")
+        for payout in found.payouts:
+            table.add_row(printable(payout.contract), plain_amount(payout.amount_minor, payout.minor_digits, payout.currency))
+        yield from table.lines()
+
+
+def _goes_on(one: MonthOfContract) -> str:
+    """What the month waits for: a time, an earlier month, or commands."""
+    if one.until is not None:
+        return f"until {second_text(one.until)}"
+    if one.after is not None:
+        return f"when {one.after} is closed"
+    return printable("; ".join(one.commands))
 
 
 def _load_table(loads: Sequence[FileLoaded]) -> Table:
@@ -148,6 +186,11 @@ def _json(found: Status) -> dict[str, object]:
         "unrated": [dataclasses.asdict(one) for one in found.unrated],
         "unapproved": found.unapproved,
         "not_fresh": [dataclasses.asdict(one) | {"start": _instant(one.start), "end": _instant(one.end)} for one in found.not_fresh],
+        "month_end": [
+            dataclasses.asdict(one) | {"until": _instant(one.until), "commands": list(one.commands)} for one in found.month_end.months
+        ],
+        "changed_after_close": [dataclasses.asdict(one) for one in found.month_end.changed],
+        "payouts": [dataclasses.asdict(one) for one in found.month_end.payouts],
         "drafts": [dataclasses.asdict(one) | {"settled_at": instant_text(one.settled_at)} for one in found.drafts],
         "loads": [dataclasses.asdict(one) | {"at": instant_text(one.at)} for one in found.loads],
     }

@@ -6,6 +6,7 @@ Source: specification, section 6; architecture, "No engine does time-zone arithm
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -68,6 +69,37 @@ def month_days(period: str) -> tuple[date, date]:
     """
     year, month = int(period[:4]), int(period[5:])
     return date(year, month, 1), date(year + month // 12, month % 12 + 1, 1)
+
+
+def months_between(after: str, before: str) -> Iterator[str]:
+    """The months after the one and before the other, in order.
+
+    >>> list(months_between("2026-11", "2027-02"))
+    ['2026-12', '2027-01']
+    """
+    _, first_on = month_days(after)
+    while (month := f"{first_on:%Y-%m}") < before:
+        yield month
+        _, first_on = month_days(month)
+
+
+def month_at(zone_name: str, instant: datetime) -> str:
+    """The local month that holds the instant.
+
+    >>> month_at("Asia/Shanghai", datetime(2026, 5, 31, 16, tzinfo=UTC))
+    '2026-06'
+    """
+    return f"{instant.astimezone(zone(zone_name)):%Y-%m}"
+
+
+def month_before(period: str) -> str:
+    """The month before this one.
+
+    >>> month_before("2027-01")
+    '2026-12'
+    """
+    first_on, _ = month_days(period)
+    return f"{first_on - DAY:%Y-%m}"
 
 
 def month_anywhere(period: str) -> tuple[datetime, datetime]:

@@ -75,6 +75,18 @@ def months_of_accounts(connection: Connection) -> list[MonthOfAccount]:
     )
 
 
+def first_requests(connection: Connection) -> dict[str, datetime]:
+    """By contract, the quarter of an hour of the first standing event that it covers; contracts without any are left out."""
+    return dict(
+        fetch(
+            connection,
+            "SELECT contract_id, min(quarter_start) FROM (SELECT contract_id, quarter_start FROM traffic "
+            "JOIN account_covered covered ON covered.account = traffic.account AND in_force @> quarter_start "
+            "GROUP BY contract_id, quarter_start HAVING sum(requests) > 0) counted GROUP BY contract_id",
+        )
+    )
+
+
 def waiting_by_reason(connection: Connection) -> dict[str, int]:
     """Rows in quarantine that wait for somebody by reason, the most first; one that was found in conflict later is a conflict."""
     query = sql.SQL(

@@ -5,14 +5,14 @@ close"; decision record adjustments.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ledger.contract.scalar import currency_digits
 from ledger.rating.rated_period import RatedPeriod
 from ledger.settlement.adjustments import NO_ADJUSTMENTS, Adjustments, ClosedMonth, adjust, difference_lines
-from ledger.settlement.calendar import month_days
+from ledger.settlement.calendar import months_between
 from ledger.settlement.period import Period, contract_period, period_without_usage
 from ledger.settlement.settlement import Surroundings, settle
 from ledger.settlement.statement import ChangedAfterwards, InvoiceLine, Unrated, Unresolved
@@ -67,14 +67,7 @@ def _waits_for(closed: Sequence[ClosedPeriod], versions: Sequence[StoredVersion]
     if not closed:
         return None
     contracts = [one.contract for one in versions]
-    return next((month for month in _months_between(closed[-1].period, period.name) if contract_period(contracts, month)), None)
-
-
-def _months_between(after: str, before: str) -> Iterator[str]:
-    _, first_on = month_days(after)
-    while (month := f"{first_on:%Y-%m}") < before:
-        yield month
-        _, first_on = month_days(month)
+    return next((month for month in months_between(closed[-1].period, period.name) if contract_period(contracts, month)), None)
 
 
 def _rate_closed(

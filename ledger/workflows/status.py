@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ledger.instant import MICROSECOND
-from ledger.settlement.calendar import zone
+from ledger.settlement.calendar import month_at, months_between
 from ledger.store.cells import stale_spans, unranked_days
 from ledger.store.database import Database
 from ledger.store.drafts import DraftOfPeriod, drafts
@@ -21,6 +21,7 @@ from ledger.store.overview import (
     unjoined_requests,
     waiting_by_reason,
 )
+from ledger.workflows.checklist import MonthEnd, month_end
 from ledger.workflows.freshen import any_snapshot
 from ledger.workflows.unrated import UnratedInMonth, unrated_in_months
 from ledger.workflows.versions import listed_versions
@@ -55,6 +56,7 @@ class Status:
     unrated: tuple[UnratedInMonth, ...]
     unapproved: int
     not_fresh: tuple[NotFresh, ...]
+    month_end: MonthEnd
     drafts: tuple[DraftOfPeriod, ...]
     loads: tuple[FileLoaded, ...]
 
@@ -71,11 +73,12 @@ class Status:
 
 def ledger_status(database: Database) -> Status:
     """What the database holds now."""
+    now = database.now()
     with any_snapshot(database) as connection:
         waiting = waiting_by_reason(connection)
         conflicts = waiting.pop(CONFLICT, 0)
         spans, unranked = stale_spans(connection), unranked_days(connection, None, FIRST, LAST)
-        versions = listed_versions(connection)
+        versions, kept = listed_versions(connection), drafts(connection)
         zones = {one.stored.contract.id: one.stored.contract.calendar.timezone for one in versions}
         return Status(
             months=tuple(months_of_accounts(connection)), quarantine=waiting, conflicts=conflicts, unjoined=unjoined_requests(connection),
@@ -89,7 +92,8 @@ def ledger_status(database: Database) -> Status:
                 )
                 for contract in sorted({*spans, *(one for one, _ in unranked)})
             ),
-            drafts=tuple(drafts(connection)), loads=tuple(last_loads(connection)),
+            month_end=month_end(connection, [one.stored for one in versions], kept, now), drafts=tuple(kept),
+            loads=tuple(last_loads(connection)),
         )  # fmt: skip
 
 
@@ -97,9 +101,6 @@ def _months(spans: Sequence[tuple[datetime, datetime]], timezone: str) -> tuple[
     """The local months that the spans touch, in order."""
     found: set[str] = set()
     for start, end in spans:
-        first, last = (one.astimezone(zone(timezone)) for one in (start, end - MICROSECOND))
-        number = first.year * 12 + first.month - 1
-        while number <= last.year * 12 + last.month - 1:
-            found.add(f"{number // 12:04}-{number % 12 + 1:02}")
-            number += 1
+        first, last = (month_at(timezone, one) for one in (start, end - MICROSECOND))
+        found |= {first, *months_between(first, last), last}
     return tuple(sorted(found))

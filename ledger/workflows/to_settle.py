@@ -15,11 +15,12 @@ from ledger.settlement.calendar import month_anywhere
 from ledger.settlement.period import Period, contract_period, ended_period
 from ledger.store.approvals import approvals_of, missing_roles
 from ledger.store.closings import ClosedPeriod, Closing, closed_periods, closings_of_period
+from ledger.store.connection import Connection
 from ledger.store.contracts import StoredVersion, stored_versions
 from ledger.store.database import Database
 from ledger.workflows.approve import approve_commands
 from ledger.workflows.carried import Settling
-from ledger.workflows.freshen import Connection, fresh_snapshot
+from ledger.workflows.freshen import fresh_snapshot
 from ledger.workflows.in_force import contracts_in_force
 from ledger.workflows.statements import Stopped
 
@@ -65,7 +66,7 @@ def contracts_to_settle(
     done = closings_of_period(connection, period, contract_id)
     is_done = {one.contract_id for one in done}
     still_open = sorted((one for one in in_force if one[1].last.id not in is_done), key=lambda one: one[1].last.id)
-    unapproved = _unapproved(connection, still_open, closed)
+    unapproved = why_unapproved(connection, still_open, closed)
     passed_by = [late for _, terms in still_open if (late := _passed_by(terms, closed.get(terms.last.id, {})))]
     stopped = [] if provisional else [early for _, terms in still_open if (early := _too_early(terms, now))]
     warnings = [f"{one.contract_id} can only be looked at: {one.problem}" for one in passed_by if dry_run]
@@ -93,7 +94,7 @@ def _ended(connection: Connection, period: str, contract_ids: Sequence[str]) -> 
     return found
 
 
-def _unapproved(connection: Connection, settling: Sequence[Settling], closed: Mapping[str, Mapping[str, ClosedPeriod]]) -> list[Stopped]:
+def why_unapproved(connection: Connection, settling: Sequence[Settling], closed: Mapping[str, Mapping[str, ClosedPeriod]]) -> list[Stopped]:
     """The contracts with a version in force in the period, or in a closed month that it may adjust, that lacks an approval; one query for
     all of them."""
     settled = [_used(versions, terms, closed.get(terms.last.id, {})) for versions, terms in settling]
@@ -117,14 +118,18 @@ def _used(versions: Sequence[StoredVersion], terms: Period, closed: Iterable[str
     return [one for one in versions if one.contract.version in used]
 
 
+def settles_at(terms: Period) -> datetime:
+    """When the month is over and has had its grace."""
+    return terms.end + terms.last.calendar.grace_us * MICROSECOND
+
+
 def _too_early(terms: Period, now: datetime) -> Stopped | None:
-    calendar = terms.last.calendar
-    settles_at = terms.end + calendar.grace_us * MICROSECOND
-    if now >= settles_at:
+    ends = f"{terms.name} ends in {terms.last.calendar.timezone} at {instant_text(terms.end)}"
+    if now >= settles_at(terms):
         return None
     return Stopped(
         contract_id=terms.last.id,
-        problem=f"{terms.name} ends in {calendar.timezone} at {instant_text(terms.end)} and has its grace until {instant_text(settles_at)}",
+        problem=f"{ends} and has its grace until {instant_text(settles_at(terms))}",
         cure="settle again then, or now with --provisional",
     )
 
