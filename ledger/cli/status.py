@@ -4,6 +4,7 @@ import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
 
 import click
 
@@ -74,9 +75,12 @@ def _month_end(found: MonthEnd) -> Iterator[Line]:
     if found.months:
         yield from _headed("Month end")
         table = Table("Contract", "Month", "", "")
-        for one in found.months:
-            state = one.step.value if one.document is None else f"{one.step.value}: {one.document}"
-            table.add_row(printable(one.contract), one.period, Span(state, STEP_STYLES.get(one.step, Style.PLAIN)), _goes_on(one))
+        for (contract, step), group in groupby(found.months, key=lambda one: (one.contract, one.step)):
+            months = list(group)  # one row: they go on one by one
+            first, last = months[0], months[-1]
+            state = step.value if first.document is None else f"{step.value}: {first.document}"
+            span = first.period if first is last else f"{first.period} to {last.period}"
+            table.add_row(printable(contract), span, Span(state, STEP_STYLES.get(step, Style.PLAIN)), _goes_on(first))
         yield from table.lines()
     if found.changed:
         yield from _headed("Changed since it was closed or adjusted: the next month that is settled carries the difference")

@@ -75,6 +75,15 @@ def test_a_month_before_the_first_request_is_not_told_and_one_without_any_is(tmp
     ]
 
 
+def test_months_that_wait_for_the_same_step_are_one_row(tmp_path: Path, run_ledger: RunLedger) -> None:
+    load_months(run_ledger, tmp_path)
+    shown = run_ledger("status", now=CLOSED_AT["2026-07"]).stdout.split("Month end")[1].splitlines()[2:4]
+    assert [" ".join(row.split()) for row in shown] == [
+        "acme-bank-llm 2026-05 to 2026-07 to settle ledger settle 2026-05",
+        "acme-bank-llm 2026-08 running until 2026-08-31T16:00:00Z",
+    ]
+
+
 def test_a_month_waits_for_those_that_are_to_approve_it(tmp_path: Path, run_ledger: RunLedger) -> None:
     file = write_contract(tmp_path, REQUIRED)
     done(run_ledger("contract", "add", file))
