@@ -11,11 +11,11 @@ demo: $(VENV)/product
 test: $(VENV)/tools check cases
 	$(BIN)/pytest -n 2
 
-# make kill-test SEED=7 KILLS=400: settling and closing, killed at every named step; and 50 contracts closed by 8 processes, one killed.
+# make kill-test SEED=7 KILLS=400: loading, settling and closing, killed at every named step; and 50 contracts closed by 8 processes, one killed.
 kill-test: SEED = 20260503
 kill-test: KILLS = 200
 kill-test: $(VENV)/tools
-	LEDGER_KILL_SEED=$(SEED) LEDGER_KILLS=$(KILLS) LEDGER_KILL_CONTRACTS=50 $(BIN)/pytest tests/workflows/test_close_kills.py
+	LEDGER_KILL_SEED=$(SEED) LEDGER_KILLS=$(KILLS) LEDGER_KILL_CONTRACTS=50 LEDGER_KILLS_PER_STEP=5 $(BIN)/pytest tests/workflows/test_*kills.py
 
 check: $(VENV)/tools
 	$(BIN)/ruff check .

@@ -1,4 +1,8 @@
-"""The named steps of loading, of settling and of closing at which a process or its server is killed."""
+"""The named steps of loading, of settling and of closing at which a process or its server is killed, and how often."""
+
+import os
+
+KILLS_PER_STEP = int(os.environ.get("LEDGER_KILLS_PER_STEP", "2"))  # of loading and settling
 
 INGEST_STEPS = [
     *("ingest.before_copy", "ingest.after_copy", "ingest.after_batch", "ingest.before_cells", "ingest.after_cells"),

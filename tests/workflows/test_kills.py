@@ -16,10 +16,9 @@ from tests.conftest import ledger_on
 from tests.ingest.halves import gateway, written
 from tests.ingest.sample_rows import MAPPINGS
 from tests.workflows.base_contract import CONTRACT
-from tests.workflows.kill_steps import INGEST_STEPS, RECOMPUTE_STEPS, SETTLE_STEPS
+from tests.workflows.kill_steps import INGEST_STEPS, KILLS_PER_STEP, RECOMPUTE_STEPS, SETTLE_STEPS
 
 SEED = 20260501
-KILLS_PER_STEP = 5
 KILLS_OF_A_LOAD = 7  # the next one reads again all that they stored, so that the time of a long row of kills grows by its square
 CHUNKS = 2 * KILLS_OF_A_LOAD + 1  # more than all kills of a load can commit
 CHUNK_ROWS = 20

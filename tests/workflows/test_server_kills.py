@@ -16,10 +16,9 @@ from ledger import fault_point
 from ledger.store.embedded import Server, find_server, running_server, stop_server
 from tests.conftest import RunLedger
 from tests.workflows.base_contract import CONTRACT
-from tests.workflows.kill_steps import INGEST_STEPS, SETTLE_STEPS
+from tests.workflows.kill_steps import INGEST_STEPS, KILLS_PER_STEP, SETTLE_STEPS
 
 SEED = 20260502
-KILLS_PER_STEP = 5
 CHUNK_ROWS = 10
 HEADER = "account,request_id,model,received_at,queue_us,inference_us,input_tokens,output_tokens"
 COUNTED = "SELECT count(*), count(DISTINCT request_id), sum(input_tokens) FROM event WHERE node IS NULL AND request_id LIKE %s"
